@@ -1,0 +1,1 @@
+"""Readers of files that hold CUDA code: pure functions over bytes."""
