@@ -3,10 +3,11 @@
 A backend works on one curve. It receives a proving key once (`Backend.load`), so that points, tables and
 matrices stay resident, and then serves any number of proofs. Operations may be asynchronous: `msm_g1` and
 `msm_g2` return at once, and `Backend.fetch` waits and gives affine points. Vectors are opaque to the
-protocol: they never leave the backend between operations.
+protocol, which only ever cuts off their head (``v[start:]``): they never leave the backend.
 
 Layouts at the seam are those of the snarkjs files (little-endian, 32-byte scalars in standard form; affine
-points in Montgomery form, all-zero bytes = identity), so a memory-mapped key needs no conversion.
+points in Montgomery form, all-zero bytes = identity), so a memory-mapped key needs no conversion. Points
+that come back are Python integers (`prover.params.G1Point`, `G2Point`).
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from prover.formats.zkey import ProvingKey
     from prover.phases import Phases
 
 Vector = Any
-"""A vector of field elements held by a backend, in whatever form it likes."""
+"""A vector of field elements held by a backend, in whatever form it likes; ``v[start:]`` is its tail."""
 
 Pending = Any
 """An MSM under way; `Backend.fetch` turns a sequence of them into points."""
@@ -30,12 +34,22 @@ class Backend(Protocol):
     """Arithmetic of one curve with one resident proving key."""
 
     name: str
+    """``reference``, ``host`` or ``cuda``."""
+    phases: Phases
+    """Every operation records its own spans here; the caller drains them after each proof."""
 
     def load(self, key: ProvingKey) -> None:
         """Make the key's points and matrices resident. Raises `Missing` when memory does not suffice."""
 
-    def witness(self, words: bytes | memoryview) -> Vector:
-        """Take in ``n_vars`` scalars, standard form, 32 bytes each."""
+    def check_points(self) -> tuple[str, int] | None:
+        """The first point of the loaded key that is not on its curve, as (query, index); ``None`` if all are.
+
+        Queries are the attributes of `ProvingKey`: ``a_query``, ``b_g1_query``, ``b_g2_query``, ``l_query``,
+        ``h_query``. The identity is on the curve. Coordinates are already known to be below q.
+        """
+
+    def witness(self, words: NDArray[np.uint8]) -> Vector:
+        """Take in the witness: shape (n_vars, 32), standard form, each below r."""
 
     def sparse_products(self, witness: Vector) -> tuple[Vector, Vector]:
         """A.w and B.w over the domain (rows past the last constraint are zero), Montgomery form."""
@@ -44,22 +58,35 @@ class Backend(Protocol):
         """The element-wise product of two vectors of the domain's length."""
 
     def to_coset(self, v: Vector) -> Vector:
-        """Values on the domain -> values on the odd points of the domain of twice the size (two NTTs)."""
+        """Values on the domain -> values on the odd points of the domain of twice the size (two NTTs).
+
+        May work in place: the argument is not used again.
+        """
 
     def quotient(self, a: Vector, b: Vector, c: Vector) -> Vector:
         """a*b - c element-wise, as standard-form scalars ready for an MSM."""
 
     def msm_g1(self, query: str, scalars: Vector) -> Pending:
-        """Start the MSM of the key's G1 ``query`` (``a_query``, ``b_g1_query``, ``h_query``, ``l_query``)."""
+        """Start the MSM of the key's G1 ``query`` (``a_query``, ``b_g1_query``, ``h_query``, ``l_query``).
+
+        ``scalars`` has exactly the query's length, in standard form: a witness, its tail, or a quotient.
+        """
 
     def msm_g2(self, query: str, scalars: Vector) -> Pending:
-        """Start the MSM of the key's G2 ``query`` (``b_g2_query``)."""
+        """Start the MSM of the key's G2 ``query`` (``b_g2_query``); as `msm_g1`."""
 
     def fetch(self, pending: Sequence[Pending]) -> list[Any]:
-        """Wait for MSMs; affine points as the reference represents them (`prover.reference`)."""
-
-    def phases(self) -> Phases:
-        """The spans measured since the last call."""
+        """Wait for MSMs; affine points in standard form (`G1Point` or `G2Point`)."""
 
     def close(self) -> None:
         """Release memory and scrub what held the witness."""
+
+
+class PointGenerator(Protocol):
+    """Multiples of the generators, for making test keys. Backends may offer it; the reference does."""
+
+    def multiples_g1(self, scalars: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """k*G1 for each scalar. In: (n, 32), standard form, below r. Out: (n, g1_bytes), as in key files."""
+
+    def multiples_g2(self, scalars: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """k*G2 for each scalar. In: (n, 32), standard form, below r. Out: (n, g2_bytes), as in key files."""

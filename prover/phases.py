@@ -1,0 +1,57 @@
+"""Spans: what ran when, on which clock.
+
+A host span is read from CLOCK_MONOTONIC. A CUDA span is measured by events on the stream that did the
+work, and laid on the same axis by the backend; the two kinds are never added up, since they overlap.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Clock = Literal["host", "cuda"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One phase: half-open interval in ns of CLOCK_MONOTONIC."""
+
+    name: str
+    clock: Clock
+    t0_ns: int
+    t1_ns: int
+    stream: str | None = None
+    """The CUDA stream that did the work; ``None`` for the host."""
+
+    def as_json(self) -> dict[str, object]:
+        """The form of the worker protocol and of records."""
+        return asdict(self)
+
+
+class Phases:
+    """Collects the spans of one proof."""
+
+    def __init__(self) -> None:
+        self._spans: list[Span] = []
+
+    @contextmanager
+    def span(self, name: str) -> Iterator[None]:
+        """Measure the body on the host's clock. An exception leaves no span."""
+        start = time.monotonic_ns()
+        yield
+        self._spans.append(Span(name, "host", start, time.monotonic_ns()))
+
+    def add(self, span: Span) -> None:
+        """Record a span measured elsewhere, such as by CUDA events."""
+        self._spans.append(span)
+
+    def drain(self) -> tuple[Span, ...]:
+        """The spans since the last call, by start time; afterwards there are none."""
+        spans = tuple(sorted(self._spans, key=lambda s: (s.t0_ns, s.t1_ns)))
+        self._spans.clear()
+        return spans
