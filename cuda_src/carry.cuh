@@ -1,0 +1,109 @@
+// Montgomery arithmetic on 64-bit limbs, for a CPU. The device's counterpart is mont32.cuh.
+//
+// Every function takes and gives N = words / 2 little-endian limbs of canonical residues (< p). All moduli here
+// leave the top bit of the top limb free (p < 2^(64 N - 1)), which the chains below rely on: a + b never
+// overflows N limbs, and the product needs no limb beyond N + 1.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+namespace freshproof {
+
+using Wide = unsigned __int128;
+
+// The 64-bit limbs of the words that `word(i)` gives.
+template <unsigned N> struct Limbs {
+  uint64_t limb[N];
+};
+
+template <unsigned N> constexpr Limbs<N> limbs_of(uint32_t (*word)(unsigned)) {
+  Limbs<N> out{};
+  for (unsigned i = 0; i < N; ++i) out.limb[i] = uint64_t(word(2 * i)) | uint64_t(word(2 * i + 1)) << 32;
+  return out;
+}
+
+template <class P> inline constexpr Limbs<P::words / 2> modulus_limbs = limbs_of<P::words / 2>(P::modulus);
+
+// a + b + carry; the carry out replaces `carry`.
+__forceinline__ uint64_t add_carry(uint64_t a, uint64_t b, unsigned char& carry) {
+#ifdef __x86_64__
+  unsigned long long sum;
+  carry = __builtin_ia32_addcarryx_u64(carry, a, b, &sum);
+  return sum;
+#else
+  Wide sum = Wide(a) + b + carry;
+  carry = static_cast<unsigned char>(sum >> 64);
+  return uint64_t(sum);
+#endif
+}
+
+// a - b - borrow; the borrow out replaces `borrow`.
+__forceinline__ uint64_t sub_borrow(uint64_t a, uint64_t b, unsigned char& borrow) {
+#ifdef __x86_64__
+  unsigned long long difference;
+  borrow = __builtin_ia32_sbb_u64(borrow, a, b, &difference);
+  return difference;
+#else
+  Wide difference = Wide(a) - b - borrow;
+  borrow = static_cast<unsigned char>((difference >> 64) & 1);
+  return uint64_t(difference);
+#endif
+}
+
+// t + a * b + carry; the high limb replaces `carry`. Cannot overflow: (2^64-1)^2 + 2 (2^64-1) = 2^128 - 1.
+__forceinline__ uint64_t multiply_add(uint64_t t, uint64_t a, uint64_t b, uint64_t& carry) {
+  Wide sum = Wide(a) * b + t + carry;
+  carry = uint64_t(sum >> 64);
+  return uint64_t(sum);
+}
+
+// out = t mod p for t < 2p, without a branch.
+template <class P> __forceinline__ void limbs_reduce(uint64_t* out, const uint64_t* t) {
+  constexpr unsigned N = P::words / 2;
+  uint64_t reduced[N];
+  unsigned char borrow = 0;
+  for (unsigned i = 0; i < N; ++i) reduced[i] = sub_borrow(t[i], modulus_limbs<P>.limb[i], borrow);
+  for (unsigned i = 0; i < N; ++i) out[i] = borrow ? t[i] : reduced[i];
+}
+
+// out = a + b mod p.
+template <class P> __forceinline__ void limbs_add(uint64_t* out, const uint64_t* a, const uint64_t* b) {
+  constexpr unsigned N = P::words / 2;
+  uint64_t sum[N];
+  unsigned char carry = 0;
+  for (unsigned i = 0; i < N; ++i) sum[i] = add_carry(a[i], b[i], carry);
+  limbs_reduce<P>(out, sum);
+}
+
+// out = a - b mod p.
+template <class P> __forceinline__ void limbs_sub(uint64_t* out, const uint64_t* a, const uint64_t* b) {
+  constexpr unsigned N = P::words / 2;
+  uint64_t difference[N];
+  unsigned char borrow = 0;
+  for (unsigned i = 0; i < N; ++i) difference[i] = sub_borrow(a[i], b[i], borrow);
+  const uint64_t mask = -uint64_t(borrow);
+  unsigned char carry = 0;
+  for (unsigned i = 0; i < N; ++i) out[i] = add_carry(difference[i], modulus_limbs<P>.limb[i] & mask, carry);
+}
+
+// out = a * b / R mod p: operand scanning with the reduction interleaved (CIOS; Koc, Acar, Kaliski, "Analyzing
+// and Comparing Montgomery Multiplication Algorithms", IEEE Micro 1996). Because p's top bit is free, the two
+// carries of a row meet in one limb without overflow. Cost: 2 N^2 + N multiplications.
+template <class P> __forceinline__ void limbs_mul(uint64_t* out, const uint64_t* a, const uint64_t* b) {
+  constexpr unsigned N = P::words / 2;
+  uint64_t t[N] = {};
+  for (unsigned i = 0; i < N; ++i) {
+    uint64_t product_carry = 0, reduce_carry = 0;
+    t[0] = multiply_add(t[0], a[0], b[i], product_carry);
+    const uint64_t m = t[0] * P::negative_inverse64;
+    multiply_add(t[0], m, modulus_limbs<P>.limb[0], reduce_carry);
+    for (unsigned j = 1; j < N; ++j) {
+      t[j] = multiply_add(t[j], a[j], b[i], product_carry);
+      t[j - 1] = multiply_add(t[j], m, modulus_limbs<P>.limb[j], reduce_carry);
+    }
+    t[N - 1] = product_carry + reduce_carry;
+  }
+  limbs_reduce<P>(out, t);
+}
+
+}  // namespace freshproof

@@ -1,0 +1,22 @@
+// One dialect for three compilers: nvcc's device pass, nvcc's host pass, and a plain C++ compiler
+// (`nvcc -x c++`, which defines no __CUDACC__ and does not know CUDA's qualifiers).
+//
+// FRESHPROOF_WORDS32 is defined where field arithmetic runs on 32-bit words: on the device, and on a host that
+// emulates the device's carry chains (-DFRESHPROOF_EMULATE_PTX) to test that very algorithm without a GPU.
+#pragma once
+
+#ifndef __CUDACC__
+#ifndef __host__
+#define __host__
+#endif
+#ifndef __device__
+#define __device__
+#endif
+#ifndef __forceinline__
+#define __forceinline__ inline __attribute__((always_inline))
+#endif
+#endif
+
+#if defined(__CUDA_ARCH__) || defined(FRESHPROOF_EMULATE_PTX)
+#define FRESHPROOF_WORDS32
+#endif

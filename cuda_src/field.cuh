@@ -1,0 +1,139 @@
+// A prime field in Montgomery form, the same type on host and device.
+//
+// Layout: little-endian 32-bit words, as in snarkjs files; R = 2^(32 words). Every value is canonical (< p)
+// before and after each operation, so equality is equality of words. Arithmetic runs on 64-bit limbs on a CPU
+// (carry.cuh) and on 32-bit carry chains on a GPU or in its emulation (mont32.cuh).
+#pragma once
+#include <cstdint>
+
+#include "dialect.cuh"
+#ifdef FRESHPROOF_WORDS32
+#include "mont32.cuh"
+#else
+#include "carry.cuh"
+#endif
+
+namespace freshproof {
+
+template <class P> struct alignas(16) Field {
+  using Params = P;
+  static constexpr unsigned words = P::words;
+  static constexpr unsigned bytes = 4 * P::words;
+
+  uint32_t w[P::words];
+
+  static __host__ __device__ __forceinline__ Field zero() { return Field{}; }
+
+  static __host__ __device__ __forceinline__ Field one() { return from_words(P::one); }
+
+  // The element whose i-th word is word(i); the words are taken as they are.
+  template <class Word> static __host__ __device__ __forceinline__ Field from_words(Word word) {
+    Field out;
+    for (unsigned i = 0; i < words; ++i) out.w[i] = word(i);
+    return out;
+  }
+
+  __host__ __device__ __forceinline__ bool is_zero() const {
+    uint32_t any = 0;
+    for (unsigned i = 0; i < words; ++i) any |= w[i];
+    return any == 0;
+  }
+
+  friend __host__ __device__ __forceinline__ bool operator==(const Field& a, const Field& b) {
+    uint32_t differ = 0;
+    for (unsigned i = 0; i < words; ++i) differ |= a.w[i] ^ b.w[i];
+    return differ == 0;
+  }
+
+  friend __host__ __device__ __forceinline__ bool operator!=(const Field& a, const Field& b) { return !(a == b); }
+
+  // Whether the words are a canonical residue (< p). True of every result here; asked of words from a file.
+  __host__ __device__ __forceinline__ bool is_canonical() const {
+    for (unsigned i = words; i-- > 0;) {
+      if (w[i] != P::modulus(i)) return w[i] < P::modulus(i);
+    }
+    return false;
+  }
+
+#ifdef FRESHPROOF_WORDS32
+  friend __host__ __device__ __forceinline__ Field operator+(const Field& a, const Field& b) {
+    Field out;
+    device_add<P>(out.w, a.w, b.w);
+    return out;
+  }
+
+  friend __host__ __device__ __forceinline__ Field operator-(const Field& a, const Field& b) {
+    Field out;
+    device_sub<P>(out.w, a.w, b.w);
+    return out;
+  }
+
+  friend __host__ __device__ __forceinline__ Field operator*(const Field& a, const Field& b) {
+    Field out;
+    device_mul<P>(out.w, a.w, b.w);
+    return out;
+  }
+
+  __host__ __device__ __forceinline__ Field sqr() const {
+    Field out;
+    device_sqr<P>(out.w, w);
+    return out;
+  }
+#else
+  static constexpr unsigned limbs = P::words / 2;
+
+  friend __forceinline__ Field operator+(const Field& a, const Field& b) { return with_limbs(limbs_add<P>, a, b); }
+
+  friend __forceinline__ Field operator-(const Field& a, const Field& b) { return with_limbs(limbs_sub<P>, a, b); }
+
+  friend __forceinline__ Field operator*(const Field& a, const Field& b) { return with_limbs(limbs_mul<P>, a, b); }
+
+  __forceinline__ Field sqr() const { return *this * *this; }
+
+  template <class Operation>
+  static __forceinline__ Field with_limbs(Operation operation, const Field& a, const Field& b) {
+    uint64_t x[limbs], y[limbs], z[limbs];
+    memcpy(x, a.w, sizeof x);
+    memcpy(y, b.w, sizeof y);
+    operation(z, x, y);
+    Field out;
+    memcpy(out.w, z, sizeof z);
+    return out;
+  }
+#endif
+
+  __host__ __device__ __forceinline__ Field neg() const { return zero() - *this; }
+
+  __host__ __device__ __forceinline__ Field dbl() const { return *this + *this; }
+
+  // Standard words -> Montgomery form: v * R^2 / R.
+  __host__ __device__ __forceinline__ Field to_montgomery() const { return *this * from_words(P::r_squared); }
+
+  // Montgomery form -> standard words: v R * 1 / R.
+  __host__ __device__ __forceinline__ Field from_montgomery() const {
+    Field unit{};
+    unit.w[0] = 1;
+    return *this * unit;
+  }
+
+  // This to the power of the integer whose i-th of `count` 32-bit words is exponent(i), from the top bit down.
+  template <class Word> __host__ __device__ Field pow(Word exponent, unsigned count) const {
+    Field out = one();
+    for (unsigned i = 32 * count; i-- > 0;) {
+      out = out.sqr();
+      if (exponent(i / 32) >> (i % 32) & 1) out = out * *this;
+    }
+    return out;
+  }
+
+  // 1 / this, and 0 for 0. Fermat: this^(p - 2); p's low word is above 1, so p - 2 changes that word alone.
+  // About 1.5 * bits multiplications; a host that inverts often uses host/inverse.cuh.
+  __host__ __device__ Field inverse() const {
+    return pow([](unsigned i) { return P::modulus(i) - (i == 0 ? 2u : 0u); }, words);
+  }
+};
+
+template <class Curve> using Fq = Field<typename Curve::FqParams>;
+template <class Curve> using Fr = Field<typename Curve::FrParams>;
+
+}  // namespace freshproof
