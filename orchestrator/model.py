@@ -20,6 +20,19 @@ class State(StrEnum):
     UNPROVEN = "unproven"
 
 
+class Origin(StrEnum):
+    """Where a material lies, which decides how the portable recipe names it."""
+
+    PROJECT = "project"
+    """Below the project's root: named relative to it."""
+    TOOLKIT = "toolkit"
+    """Below the CUDA toolkit: named relative to the include folder."""
+    EXTERNAL = "external"
+    """Any other folder that the project's flags name: by its full path."""
+    SYSTEM = "system"
+    """The host compiler's and the system's own folders: part of the action, not of the recipe."""
+
+
 class Link(StrEnum):
     """One link of the chain of evidence; each is checked anew before and after a benchmark."""
 
@@ -157,6 +170,98 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
+class Component:
+    """One file of the toolchain: ``role`` is stable across machines (``ptxas``, ``host/cc1plus``)."""
+
+    role: str
+    path: str
+    digest: Digest
+
+    @property
+    def portable(self) -> bool:
+        """Part of the recipe: shipped with the CUDA toolkit, equal on every machine that has it."""
+        return not self.role.startswith(("host/", "wrapper/"))
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A small file that the plan itself writes before the command runs (the stamp's header)."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One command fully expanded. Paths are relative to the project's root, which is the working folder."""
+
+    target: Target
+    arch: str | None
+    """Resolved (``sm_90``); ``None`` for host code."""
+    argv: tuple[str, ...]
+    recipe_argv: tuple[str, ...]
+    """The same command without machine paths; decides the stamp."""
+    environment: tuple[tuple[str, str], ...]
+    """All of it: the command sees nothing else."""
+    generated: tuple[Generated, ...]
+    options_files: tuple[str, ...]
+    """Files of further options named in argv (``@file``, ``-optf file``)."""
+    product_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """One file of the closure as the compile read it."""
+
+    path: str
+    digest: Digest
+    origin: Origin
+    recipe_name: str
+    """Its name in the recipe; empty for `Origin.SYSTEM`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """Every file that a compile read, and every name it looked for and did not find, by folder."""
+
+    materials: tuple[Material, ...]
+    absent: tuple[tuple[str, tuple[str, ...]], ...]
+    unknown: tuple[str, ...] = ()
+    """What could not be followed, in words: makes the target unproven."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The output of an action."""
+
+    path: str
+    digest: Digest
+    unstamped_digest: Digest
+    """Digest of the bytes as compiled, with the placeholder in the stamp's place."""
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The record of one successful action."""
+
+    target: str
+    kind: Kind
+    arch: str | None
+    argv: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...]
+    generated: tuple[tuple[str, Digest], ...]
+    closure: Closure
+    toolchain: tuple[Component, ...]
+    toolkit_version: str
+    action_digest: Digest
+    recipe_digest: Digest
+    product: Product
+    seconds: float
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
 class Admitted:
     """An artifact that the gate let through: the only form in which a benchmark receives one."""
 
@@ -167,3 +272,16 @@ class Admitted:
     stamp: str
     manifest_digest: Digest
     arch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The gate's answer: a verdict for every target asked for, and artifacts only if all are fresh."""
+
+    verdicts: tuple[Verdict, ...]
+    artifacts: tuple[Admitted, ...]
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the command behind the gate may run."""
+        return bool(self.verdicts) and all(v.state is State.FRESH for v in self.verdicts)
