@@ -1,0 +1,72 @@
+"""`.nv.info` sections: what ptxas says about a function, as a list of tagged values.
+
+Each item is ``format u8, attribute u8, value u16``; format 4 means that ``value`` bytes of payload follow.
+NVIDIA documents neither the layout nor the codes; those here were measured with nvcc 13.0.88 and are tested
+against cuobjdump and against what ptxas prints.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from orchestrator.objects.window import Bytes, Malformed, part
+
+REQUIRED_THREADS = 0x10
+MAX_THREADS = 0x05
+PARAMETER_BANK = 0x0A
+EXTERNS = 0x0F
+FRAME_SIZE = 0x11
+MIN_STACK_SIZE = 0x12
+PARAMETER = 0x17
+PARAMETER_BYTES = 0x19
+MAX_REGISTERS = 0x1B
+REGISTERS = 0x2F
+TOOLKIT_VERSION = 0x37
+BARRIERS = 0x4C
+ANNOTATIONS = 0x55
+"""Pairs (kind u32, code offset u32); kind 1 marks each instruction that spills a register or fills it
+again.
+"""
+
+_HEAD = struct.Struct("<BBH")
+_PAYLOAD_FOLLOWS = 4
+_PAIR = struct.Struct("<II")
+
+
+class Item(NamedTuple):
+    """One item: ``value`` is the 16-bit field (0 with a payload), ``offset`` where the item begins."""
+
+    attribute: int
+    value: int
+    payload: memoryview
+    offset: int
+
+    def pair(self) -> tuple[int, int]:
+        """The payload as two 32-bit numbers, such as (symbol index, registers)."""
+        if len(self.payload) < _PAIR.size:
+            raise Malformed(
+                f"attribute 0x{self.attribute:02x} holds {len(self.payload)} bytes of 8", self.offset
+            )
+        first, second = _PAIR.unpack_from(self.payload)
+        return first, second
+
+    def words(self) -> tuple[int, ...]:
+        """The payload as 32-bit numbers."""
+        count = len(self.payload) // 4
+        return struct.unpack_from(f"<{count}I", self.payload)
+
+
+def read_items(body: Bytes) -> Iterator[Item]:
+    """The items of one `.nv.info` section; `Malformed` when an item ends outside of it."""
+    at = 0
+    empty = memoryview(b"")
+    while at + _HEAD.size <= len(body):
+        form, attribute, value = _HEAD.unpack_from(body, at)
+        start, at = at, at + _HEAD.size
+        if form == _PAYLOAD_FOLLOWS:
+            yield Item(attribute, 0, part(body, at, value, f"attribute 0x{attribute:02x}"), start)
+            at += value
+        else:
+            yield Item(attribute, value, empty, start)
