@@ -72,7 +72,9 @@ class Curve:
         libraries use 7: proofs made with their root from these keys are invalid.
         """
         if not 0 <= k <= self.two_adicity:
-            raise ValueError(f"no domain of size 2^{k} in Fr of {self.name}: k must be in 0..{self.two_adicity}")
+            raise ValueError(
+                f"no domain of size 2^{k} in Fr of {self.name}: k must be in 0..{self.two_adicity}"
+            )
         return pow(NON_RESIDUE, (self.r - 1) >> k, self.r)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from prover.formats.container import Container, Cursor, Section, first_not_below, open_container
 from prover.formats.points import decode_g1, decode_g2
+from prover.groth16 import VerificationKey
 from prover.params import CURVES, SCALAR_BYTES, Curve, G1Point, G2Point, curve_by_primes
 
 if TYPE_CHECKING:
@@ -83,6 +84,17 @@ class ProvingKey:
         """Constraints of the circuit: the matrices end with n_public + 1 rows of their own."""
         rows = int(self.coefs["constraint"].max(initial=0)) + 1
         return max(0, rows - self.n_public - 1)
+
+    def verification_key(self) -> VerificationKey:
+        """What a verifier of this key's proofs needs; points not yet checked to be on their curves."""
+        return VerificationKey(
+            self.curve,
+            alpha=self.alpha_g1,
+            beta=self.beta_g2,
+            gamma=self.gamma_g2,
+            delta=self.delta_g2,
+            ic=tuple(decode_g1(self.curve, row.data) for row in self.ic),
+        )
 
     def query_section(self, query: str) -> Section:
         """The section of the file that holds a query, for messages."""
