@@ -2,9 +2,9 @@
 
     e(A, B) = e(alpha, beta) * e(ic_0 + sum pub_i ic_i, gamma) * e(C, delta)
 
-BN254: py_ecc. BLS12-381: arkworks, through py-arkworks-bls12381. Neither is trusted with what it may leave out:
-the count and range of the public signals, the range of coordinates and the curve equations are checked here,
-and on BN254 the subgroup of G2 as well (G1 has cofactor 1 there). On BLS12-381 arkworks checks both subgroups.
+BN254: py_ecc. BLS12-381: arkworks, through py-arkworks-bls12381. Neither is trusted with what it may leave
+out: the count and range of the public signals, the range of coordinates, the curve equations and the
+subgroups are each checked before the pairing (on BN254, G1 is its own subgroup).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from functools import reduce
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from orchestrator.errors import ConfigurationError, Missing
 from prover.params import BN254, G1Point, G2Point
@@ -47,7 +47,7 @@ class Rejected(Exception):
 
 
 class Pairing(Protocol):
-    """What the check needs of a pairing library. Points are handed over after `_require_g1`, `_require_g2`."""
+    """What the check needs of a pairing library. Points are in range and on their curves."""
 
     by: str
 
@@ -67,21 +67,21 @@ class Pairing(Protocol):
 class Checker:
     """Checks proofs against one verification key.
 
-    The key itself is checked once: every point in range, on its curve and in its subgroup; alpha, beta, gamma and
-    delta not the identity. Raises `ConfigurationError` otherwise, and `Missing` without the library.
+    The key itself is checked once: every point in range, on its curve and in its subgroup; alpha, beta,
+    gamma and delta not the identity. Raises `ConfigurationError` otherwise, and `Missing` without the library.
     """
 
     def __init__(self, vk: VerificationKey, *, source: object) -> None:
         self.vk = vk
         self.pairing: Pairing = _py_ecc() if vk.curve == BN254 else _arkworks()
-        for name, point in _named_points(vk):
+        for name, kind, point in _named_points(vk):
             try:
-                self._require(name[-2:], point)
+                self._require(kind, point)
                 if point is None and not name.startswith("IC"):
                     raise Rejected("is the identity")
             except Rejected as error:
                 raise ConfigurationError(
-                    f"{source}: the verification key's {name[:-3]} {error}",
+                    f"{source}: the verification key's {name} {error}",
                     remedy="the key is damaged or hostile: make it or fetch it again",
                 ) from None
 
@@ -90,11 +90,7 @@ class Checker:
         start = time.perf_counter()
         try:
             self._require_public(public)
-            for name, kind, point in (("A", "g1", proof.a), ("B", "g2", proof.b), ("C", "g1", proof.c)):
-                try:
-                    self._require(kind, point)
-                except Rejected as error:
-                    raise Rejected(f"point {name} {error}") from None
+            self._require_proof(proof)
             if not self._equation_holds(proof, public):
                 raise Rejected("the pairing equation does not hold")
             reason = ""
@@ -110,7 +106,19 @@ class Checker:
             if not 0 <= signal < self.vk.curve.r:
                 raise Rejected(f"public signal {index} is not below r")
 
-    def _require(self, kind: str, point: Any) -> None:
+    def _require_proof(self, proof: Proof) -> None:
+        points: list[tuple[str, Literal["g1", "g2"], Any]] = [
+            ("A", "g1", proof.a),
+            ("B", "g2", proof.b),
+            ("C", "g1", proof.c),
+        ]
+        for name, kind, point in points:
+            try:
+                self._require(kind, point)
+            except Rejected as error:
+                raise Rejected(f"point {name} {error}") from None
+
+    def _require(self, kind: Literal["g1", "g2"], point: Any) -> None:
         """In range, on the curve, in the subgroup; the identity is all three."""
         curve = self.vk.curve
         if point is None:
@@ -139,10 +147,14 @@ class Checker:
         )
 
 
-def _named_points(vk: VerificationKey) -> list[tuple[str, Any]]:
-    """(name and group, point), the group being the last two letters."""
-    single = [("alpha g1", vk.alpha), ("beta g2", vk.beta), ("gamma g2", vk.gamma), ("delta g2", vk.delta)]
-    return [*single, *((f"IC[{i}] g1", point) for i, point in enumerate(vk.ic))]
+def _named_points(vk: VerificationKey) -> list[tuple[str, Literal["g1", "g2"], Any]]:
+    return [
+        ("alpha", "g1", vk.alpha),
+        ("beta", "g2", vk.beta),
+        ("gamma", "g2", vk.gamma),
+        ("delta", "g2", vk.delta),
+        *((f"IC[{i}]", "g1", point) for i, point in enumerate(vk.ic)),
+    ]
 
 
 def _py_ecc() -> Pairing:

@@ -156,7 +156,7 @@ class Group(Generic[E]):
         return self.msm([scalar], [point])
 
     def msm(self, scalars: Sequence[int], points: Sequence[tuple[E, E] | None]) -> tuple[E, E] | None:
-        """Sum of scalars[i] * points[i], bit by bit from the top: double, then add every point with that bit."""
+        """Sum of scalars[i] * points[i], from the top bit down: double, then add every point with that bit."""
         terms = [(k, p) for k, p in zip(scalars, points, strict=True) if k and p is not None]
         f = self.field
         total: Jacobian[E] = (f.one, f.one, f.zero)
@@ -192,7 +192,7 @@ class Group(Generic[E]):
         return (x3, sub(mul(e, sub(d, x3)), add(c4, c4)), add(yz, yz))
 
     def _add_affine(self, p: Jacobian[E], q: tuple[E, E]) -> Jacobian[E]:
-        """P + Q with Q affine: "madd" of Cohen, Miyaji and Ono; equal, opposite and identity handled apart."""
+        """P + Q with Q affine ("madd" of Cohen, Miyaji and Ono); equal, opposite, identity apart."""
         f = self.field
         mul, sub = f.mul, f.sub
         x1, y1, z1 = p

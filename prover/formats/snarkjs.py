@@ -29,10 +29,8 @@ class MalformedJson(ConfigurationError):
     """A JSON file that breaks its format. Names the file and the place in it."""
 
     def __init__(self, path: Path, place: str, what: str) -> None:
-        super().__init__(
-            f"{path}: {place + ': ' if place else ''}{what}",
-            remedy="give a file in the form that snarkjs writes",
-        )
+        where = f"{path}: {place}: " if place else f"{path}: "
+        super().__init__(where + what, remedy="give a file in the form that snarkjs writes")
 
 
 def read_proof(path: Path) -> tuple[Curve, Proof]:
