@@ -68,7 +68,7 @@ class Checker:
     """Checks proofs against one verification key.
 
     The key itself is checked once: every point in range, on its curve and in its subgroup; alpha, beta,
-    gamma and delta not the identity. Raises `ConfigurationError` otherwise, and `Missing` without the library.
+    gamma and delta not the identity. Raises `ConfigurationError` if not, and `Missing` without the library.
     """
 
     def __init__(self, vk: VerificationKey, *, source: object) -> None:

@@ -156,7 +156,7 @@ class Group(Generic[E]):
         return self.msm([scalar], [point])
 
     def msm(self, scalars: Sequence[int], points: Sequence[tuple[E, E] | None]) -> tuple[E, E] | None:
-        """Sum of scalars[i] * points[i], from the top bit down: double, then add every point with that bit."""
+        """Sum of scalars[i] * points[i], from the top bit: double, then add every point with that bit."""
         terms = [(k, p) for k, p in zip(scalars, points, strict=True) if k and p is not None]
         f = self.field
         total: Jacobian[E] = (f.one, f.one, f.zero)

@@ -8,6 +8,10 @@ protocol, which only ever cuts off their head (``v[start:]``): they never leave 
 Layouts at the seam are those of the snarkjs files (little-endian, 32-byte scalars in standard form; affine
 points in Montgomery form, all-zero bytes = identity), so a memory-mapped key needs no conversion. Points
 that come back are Python integers (`prover.params.G1Point`, `G2Point`).
+
+Constructors: ``ReferenceBackend(curve)``, ``HostBackend(curve, artifact)``, ``CudaBackend(curve, artifact)``,
+with `prover.artifact.Artifact`; the latter two load exactly the artifact's bytes or raise, and say in
+``backend.loaded`` what they found in the process.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from prover.artifact import Loaded
     from prover.formats.zkey import ProvingKey
     from prover.phases import Phases
 
@@ -37,6 +42,11 @@ class Backend(Protocol):
     """``reference``, ``host`` or ``cuda``."""
     phases: Phases
     """Every operation records its own spans here; the caller drains them after each proof."""
+
+    loaded: Loaded | None
+    """The artifact as found in this process after loading; ``None`` for the reference."""
+    device: dict[str, Any] | None
+    """The GPU in use (name, arch, uuid, driver version); ``None`` for a CPU."""
 
     def load(self, key: ProvingKey) -> None:
         """Make the key's points and matrices resident. Raises `Missing` when memory does not suffice."""

@@ -31,6 +31,8 @@ class ReferenceBackend:
     """Implements `Backend` and `PointGenerator`. Vectors are lists of standard-form integers."""
 
     name = "reference"
+    loaded = None
+    device = None
 
     def __init__(self, curve: Curve) -> None:
         self.curve = curve
