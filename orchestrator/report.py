@@ -1,0 +1,189 @@
+"""A run as a person or a program reads it: lines of text, or JSON fields. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from orchestrator.bench import Measured, Refusal, Sample
+from orchestrator.model import Finding
+from orchestrator.stats import Summary, summarize
+
+UNACCOUNTED_WARNING = 0.05
+"""Share of the total beyond which the phases no longer explain the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the phase table."""
+
+    name: str
+    clock: str
+    summary: Summary
+
+
+def rows_of(samples: Sequence[Sample]) -> tuple[Row, ...]:
+    """Phases in order of appearance, then overlap (where there is any), unaccounted, total."""
+    names: dict[tuple[str, str], None] = {}
+    for sample in samples:
+        names.update(dict.fromkeys((phase.name, phase.clock) for phase in sample.breakdown.phases))
+    ordered = sorted(names, key=lambda name: name[1] == "cuda")  # stable: the host's first
+    rows = [
+        Row(name, clock, summarize([_phase_ns(s, name, clock) for s in samples])) for name, clock in ordered
+    ]
+    if any(sample.breakdown.overlap_ns for sample in samples):
+        rows.append(Row("overlap", "host", summarize([-s.breakdown.overlap_ns for s in samples])))
+    rows.append(Row("unaccounted", "host", summarize([s.breakdown.unaccounted_ns for s in samples])))
+    rows.append(Row("total", "host", summarize([s.breakdown.total_ns for s in samples])))
+    return tuple(rows)
+
+
+def run_lines(run: Measured) -> list[str]:
+    """The whole report of a run that counts."""
+    rows = rows_of(run.counted)
+    return [
+        f"{run.workload.name}{_work_text(run)}",
+        "",
+        *table_lines(rows),
+        "",
+        *_notes(run, rows),
+        *_identity(run),
+    ]
+
+
+def table_lines(rows: Sequence[Row]) -> list[str]:
+    """The phase table in one unit, chosen by the total (the last row)."""
+    total = rows[-1].summary.median
+    scale, unit = (1e9, "s") if total >= 10e9 else (1e6, "ms")
+    gpu = any(row.clock == "cuda" for row in rows)
+    header = [
+        "phase",
+        *(["clock"] if gpu else []),
+        f"median {unit}",
+        f"MAD {unit}",
+        f"min {unit}",
+        f"max {unit}",
+    ]
+    cells = [[*header, "share"]]
+    for row in rows:
+        numbers = (row.summary.median, row.summary.mad, row.summary.low, row.summary.high)
+        share = f"{row.summary.median / total:.1%}" if total else "-"
+        texts = [f"{number / scale:.3f}" for number in numbers]
+        cells.append([row.name, *([row.clock] if gpu else []), *texts, share])
+    left = 2 if gpu else 1
+    lines = ["  " + line for line in _aligned(cells, left)]
+    rule = "  " + "-" * (max(map(len, lines)) - 2)
+    return [lines[0], rule, *lines[1:-1], rule, lines[-1]]
+
+
+def refusal_lines(refusal: Refusal) -> list[str]:
+    """Why the gate refused: every finding, with both values and the remedy."""
+    lines = [f"{refusal.workload.name}: refused {refusal.when}"]
+    for verdict in refusal.verdicts:
+        lines.append(f"  {verdict.target}: {verdict.state}")
+        for finding in verdict.findings:
+            lines.extend(f"    {line}" for line in finding_lines(finding))
+        if not verdict.findings:
+            lines.append("    nothing was found that proves it fresh")
+    return lines
+
+
+def finding_lines(finding: Finding) -> list[str]:
+    """One finding: what, on which subject, recorded and observed values, what to do."""
+    lines = [f"{finding.code}: {finding.subject}: {finding.message}"]
+    if finding.recorded is not None or finding.observed is not None:
+        lines.append(f"  recorded {finding.recorded or 'nothing'}")
+        lines.append(f"  observed {finding.observed or 'nothing'}")
+    if finding.remedy:
+        lines.append(f"  -> {finding.remedy}")
+    return lines
+
+
+def run_fields(run: Measured) -> dict[str, Any]:
+    """A run that counts, for ``--json``; times in ns."""
+    rows = rows_of(run.counted)
+    return {
+        "workload": run.workload.name,
+        "state": "fresh",
+        "level": run.level,
+        "run_id": run.run_id,
+        "record": str(run.record),
+        "samples": len(run.counted),
+        "warmups": len(run.samples) - len(run.counted),
+        "checked_by": sorted({s.check.by for s in run.samples if s.check is not None}),
+        "work": None if run.ready is None else dict(run.ready.work),
+        "artifacts": [asdict(artifact) for artifact in run.artifacts],
+        "phases": [{"name": row.name, "clock": row.clock, **asdict(row.summary)} for row in rows],
+        "outer": asdict(summarize([s.outer_ns for s in run.counted])),
+    }
+
+
+def refusal_fields(refusal: Refusal) -> dict[str, Any]:
+    """A refusal, for ``--json``."""
+    return {
+        "workload": refusal.workload.name,
+        "state": "refused",
+        "when": refusal.when,
+        "record": None if refusal.record is None else str(refusal.record),
+        "verdicts": [asdict(verdict) for verdict in refusal.verdicts],
+    }
+
+
+def _notes(run: Measured, rows: Sequence[Row]) -> list[str]:
+    counted = run.counted
+    warmups = len(run.samples) - len(counted)
+    lines = [
+        f"  {len(counted)} samples after {warmups} warm-ups; medians of phases need not add up to the total"
+    ]
+    outer = summarize([sample.outer_ns for sample in counted]).median
+    checks = [sample.check for sample in run.samples if sample.check is not None]
+    if checks:
+        seconds = [round(sample.check.seconds * 1e9) for sample in counted if sample.check is not None]
+        lines.append(
+            f"  outer clock, request to reply: {outer / 1e9:.3f} s, of which the check "
+            f"{summarize(seconds).median / 1e9:.3f} s (not timed above)"
+        )
+        lines.append(
+            f"  checked by {', '.join(sorted({c.by for c in checks}))}: {len(checks)} of {len(checks)} pass"
+        )
+    else:
+        lines.append("  outer clock, spawn to end; the command's exit code is the only check")
+    total, unaccounted = rows[-1].summary.median, rows[-2].summary.median
+    if checks and total and unaccounted / total > UNACCOUNTED_WARNING:
+        lines.append(f"  warning: no phase accounts for {unaccounted / total:.1%} of the total")
+    faults = sum(s.usage.major_faults for s in counted if s.usage is not None)
+    if faults:
+        lines.append(f"  warning: {faults} major page faults during the samples: the disk was waited for")
+    return lines
+
+
+def _identity(run: Measured) -> list[str]:
+    lines = [f"  {run.level}; admitted before the first sample, and again after the last:"]
+    for artifact in run.artifacts:
+        lines.append(f"    {artifact.target}  {artifact.digest}")
+    lines.append(f"  record {run.record}")
+    return lines
+
+
+def _work_text(run: Measured) -> str:
+    if run.ready is None:
+        return ""
+    work = {name: value for name, value in run.ready.work.items() if "digest" not in name}
+    return ": " + ", ".join(f"{name} {value}" for name, value in work.items())
+
+
+def _phase_ns(sample: Sample, name: str, clock: str) -> int:
+    return sum(p.ns for p in sample.breakdown.phases if (p.name, p.clock) == (name, clock))
+
+
+def _aligned(cells: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Pad the columns: the first ``left`` to the left, numbers to the right."""
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    return [
+        "  ".join(
+            text.ljust(width) if column < left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
