@@ -11,12 +11,12 @@ import re
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from orchestrator.errors import BrokenRun, Missing, Refused
+from prover.artifact import Artifact, Loaded
 from prover.phases import Span
 
 try:
@@ -83,25 +83,9 @@ def checked(what: str) -> Iterator[None]:
     try:
         yield
     except (runtime.CUDARuntimeError, driver.CUDADriverError) as error:
-        raise BrokenRun(f"{what}: {error}", remedy="rerun under `compute-sanitizer --tool memcheck`") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """A cubin that the gate let through, and what it must turn out to be."""
-
-    target: str
-    path: Path
-    digest: str
-    """``sha256:<hex>`` of the file's bytes."""
-    stamp: str
-    """Hex digits of the recipe digest carried inside; ``sha256:`` in front is accepted."""
-    arch: str
-
-    @property
-    def stamp_symbol(self) -> str:
-        """The device symbol that carries the stamp: the target's name, made an identifier."""
-        return "freshproof_stamp_" + re.sub(r"[^0-9A-Za-z]", "_", self.target)
+        raise BrokenRun(
+            f"{what}: {error}", remedy="rerun under compute-sanitizer"
+        ) from None
 
 
 class Kernel:
@@ -184,6 +168,10 @@ class LoadedModule:
         loaded._check_stamp()
         return loaded
 
+    def as_loaded(self) -> Loaded:
+        """What was proven about this module when it was loaded."""
+        return Loaded(self.artifact.target, self.artifact.digest, self.artifact.stamp, "module-readback")
+
     def kernel(self, name: str) -> Kernel:
         """A kernel by its name. Raises `Refused` when the module has none such."""
         try:
@@ -210,13 +198,18 @@ class LoadedModule:
 
     def _check_stamp(self) -> None:
         expected = STAMP_PREFIX + self.artifact.stamp.removeprefix("sha256:").encode() + b"\0"
-        found = self.read_symbol(self.artifact.stamp_symbol, STAMP_BYTES)
+        found = self.read_symbol(stamp_symbol(self.artifact.target), STAMP_BYTES)
         if found != expected:
             raise Refused(
                 f"{self.artifact.target}: the loaded module carries the stamp {found!r}, "
                 f"the manifest says {expected!r}",
                 remedy=f"freshproof build {self.artifact.target}",
             )
+
+
+def stamp_symbol(target: str) -> str:
+    """The device variable that carries a target's stamp: its name, made an identifier."""
+    return "freshproof_stamp_" + re.sub(r"[^0-9A-Za-z]", "_", target)
 
 
 def _address(variable: Any) -> int:
