@@ -50,6 +50,16 @@ __device__ __forceinline__ void mul_wide(uint32_t& low, uint32_t& high, uint32_t
                : "r"(a), "r"(b));
 }
 
+// -a, in a way that ptxas does not see as a negation: of a negated operand it makes no IMAD.WIDE but two
+// multiplications (CUDA 13.0).
+__device__ __forceinline__ uint32_t negate(uint32_t a) {
+  uint32_t out;
+  asm volatile("{ .reg .u32 complement; lop3.b32 complement, %1, 0, 0, 0x0f; add.u32 %0, complement, 1; }"
+               : "=r"(out)
+               : "r"(a));
+  return out;
+}
+
 #else  // the host's emulation
 
 inline thread_local uint32_t carry_flag = 0;
@@ -71,6 +81,8 @@ inline uint32_t madc_lo_cc(uint32_t a, uint32_t b, uint32_t c) { return keep(uin
 inline uint32_t madc_hi_cc(uint32_t a, uint32_t b, uint32_t c) {
   return keep((uint64_t(a) * b >> 32) + c + carry_flag);
 }
+
+inline uint32_t negate(uint32_t a) { return 0 - a; }
 
 inline void mul_wide(uint32_t& low, uint32_t& high, uint32_t a, uint32_t b) {
   const uint64_t product = uint64_t(a) * b;
