@@ -18,7 +18,7 @@ SCALAR_BYTES = 32
 """Bytes of an Fr element in every file, on both curves."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Curve:
     """One pairing-friendly curve y^2 = x^3 + b, and the conventions of its files."""
 
@@ -39,6 +39,9 @@ class Curve:
     """Bytes of an Fq element in files; the Montgomery radix of Fq is 2^(8 * q_bytes)."""
     two_adicity: int
     """The largest s with 2^s | r - 1."""
+
+    def __repr__(self) -> str:
+        return f"<Curve {self.name}>"
 
     @property
     def g1_bytes(self) -> int:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prover.formats.points import decode_g1, decode_g2, encode_g1, encode_g2
-from prover.params import SCALAR_BYTES, Curve, G1Point, G2Point
+from prover.params import Curve, G1Point, G2Point
 from prover.phases import Phases
 from prover.reference import g1, g2, intt, ntt
+from prover.scalars import decode_scalars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
     from prover.formats.zkey import ProvingKey
 
 QUERIES_G1 = ("a_query", "b_g1_query", "l_query", "h_query")
-
-
-def scalars_of(words: NDArray[np.uint8]) -> list[int]:
-    """Rows of 32 little-endian bytes -> integers."""
-    data = words.tobytes()
-    return [int.from_bytes(data[i : i + SCALAR_BYTES], "little") for i in range(0, len(data), SCALAR_BYTES)]
 
 
 class ReferenceBackend:
@@ -73,7 +68,7 @@ class ReferenceBackend:
 
     def witness(self, words: NDArray[np.uint8]) -> list[int]:
         """The wires as integers."""
-        return scalars_of(words)
+        return decode_scalars(words)
 
     def sparse_products(self, witness: list[int]) -> tuple[list[int], list[int]]:
         """A.w and B.w, entry by entry."""
@@ -124,12 +119,12 @@ class ReferenceBackend:
 
     def multiples_g1(self, scalars: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """k * G1 for each scalar."""
-        points = (self._g1.multiply(k, self.curve.generator_g1) for k in scalars_of(scalars))
+        points = (self._g1.multiply(k, self.curve.generator_g1) for k in decode_scalars(scalars))
         data = b"".join(encode_g1(self.curve, point) for point in points)
         return np.frombuffer(data, np.uint8).reshape(-1, self.curve.g1_bytes)
 
     def multiples_g2(self, scalars: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """k * G2 for each scalar."""
-        points = (self._g2.multiply(k, self.curve.generator_g2) for k in scalars_of(scalars))
+        points = (self._g2.multiply(k, self.curve.generator_g2) for k in decode_scalars(scalars))
         data = b"".join(encode_g2(self.curve, point) for point in points)
         return np.frombuffer(data, np.uint8).reshape(-1, self.curve.g2_bytes)

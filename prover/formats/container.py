@@ -23,7 +23,7 @@ import numpy as np
 from orchestrator.errors import ConfigurationError, Missing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -217,9 +217,23 @@ def first_not_below(values: NDArray[np.uint8], modulus: int) -> int | None:
     return None
 
 
-def pack_container(magic: bytes, version: int, sections: Mapping[int, bytes | bytearray]) -> bytes:
-    """The bytes of a container with these sections, in this order."""
-    parts: list[bytes | bytearray] = [_HEADER.pack(magic, version, len(sections))]
-    for kind, data in sections.items():
-        parts += [_ENTRY.pack(kind, len(data)), data]
-    return b"".join(parts)
+def write_container(
+    path: Path, magic: bytes, version: int, sections: Mapping[int, Sequence[bytes | memoryview]]
+) -> None:
+    """Write a container with these sections, in this order; each in parts. The file appears whole."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("xb") as file:
+            file.write(_HEADER.pack(magic, version, len(sections)))
+            for kind, parts in sections.items():
+                file.write(_ENTRY.pack(kind, sum(len(part) for part in parts)))
+                for part in parts:
+                    file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        what = f"{path}: cannot be written: {error.strerror}"
+        raise ConfigurationError(what, remedy="choose a folder that exists and can be written") from None
+    finally:
+        partial.unlink(missing_ok=True)

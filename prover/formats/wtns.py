@@ -14,12 +14,11 @@ from prover.formats.container import (
     MalformedFile,
     first_not_below,
     open_container,
-    pack_container,
+    write_container,
 )
 from prover.params import SCALAR_BYTES, Curve, curve_by_scalar_prime
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -82,8 +81,8 @@ def require_match(witness: Witness, curve: Curve, n_vars: int, key_path: Path) -
         )
 
 
-def write_wtns(path: Path, curve: Curve, values: Sequence[int]) -> None:
-    """Write a witness; values below r."""
-    data = b"".join(value.to_bytes(SCALAR_BYTES, "little") for value in values)
+def write_wtns(path: Path, curve: Curve, words: NDArray[np.uint8]) -> None:
+    """Write a witness. ``words``: (n, 32), standard form, each below r."""
     header = struct.pack("<I", SCALAR_BYTES) + curve.r.to_bytes(SCALAR_BYTES, "little")
-    path.write_bytes(pack_container(b"wtns", 2, {1: header + struct.pack("<I", len(values)), 2: data}))
+    header += struct.pack("<I", len(words))
+    write_container(path, b"wtns", 2, {1: [header], 2: [words.tobytes()]})

@@ -7,17 +7,26 @@ curves is for the backend (`Backend.check_points`), which has fast arithmetic.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prover.formats.container import Container, Cursor, Section, first_not_below, open_container
+from prover.formats.container import (
+    Container,
+    Cursor,
+    Section,
+    first_not_below,
+    open_container,
+    write_container,
+)
 from prover.formats.points import decode_g1, decode_g2
 from prover.groth16 import VerificationKey
 from prover.params import CURVES, SCALAR_BYTES, Curve, G1Point, G2Point, curve_by_primes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -36,6 +45,7 @@ SECTIONS = {
 }
 REQUIRED = frozenset(range(1, 10))
 PROTOCOL_GROTH16 = 1
+_U32 = struct.Struct("<I")
 
 COEF = np.dtype([("matrix", "<u4"), ("constraint", "<u4"), ("wire", "<u4"), ("value", "u1", (SCALAR_BYTES,))])
 """One matrix entry: matrix 0 = A, 1 = B; value = coefficient * R^2 mod r ("double Montgomery"), so that one
@@ -234,3 +244,29 @@ def _check_coordinates(key: ProvingKey) -> None:
         if bad is not None:
             point = bad * width // points.shape[1]
             raise key.file.section(kind).fault(bad * width, f"point {point}: a coordinate is not below q")
+
+
+def write_zkey(
+    path: Path,
+    curve: Curve,
+    *,
+    n_public: int,
+    singles: Sequence[bytes],
+    ic: NDArray[np.uint8],
+    a_query: NDArray[np.uint8],
+    b_g1_query: NDArray[np.uint8],
+    b_g2_query: NDArray[np.uint8],
+    l_query: NDArray[np.uint8],
+    h_query: NDArray[np.uint8],
+    coefs: NDArray[Any],
+) -> None:
+    """Write a key without contributions. ``singles`` are the header's points in order, encoded."""
+    header = _U32.pack(curve.q_bytes) + curve.q.to_bytes(curve.q_bytes, "little")
+    header += _U32.pack(SCALAR_BYTES) + curve.r.to_bytes(SCALAR_BYTES, "little")
+    header += struct.pack("<III", len(a_query), n_public, len(h_query)) + b"".join(singles)
+    queries = {3: ic, 5: a_query, 6: b_g1_query, 7: b_g2_query, 8: l_query, 9: h_query}
+    sections: dict[int, Sequence[bytes | memoryview]] = {1: [_U32.pack(PROTOCOL_GROTH16)], 2: [header]}
+    sections[4] = [_U32.pack(len(coefs)), coefs.tobytes()]
+    sections |= {kind: [points.tobytes()] for kind, points in queries.items()}
+    sections[10] = [bytes(64), _U32.pack(0)]  # no circuit hash, no contributions
+    write_container(path, b"zkey", 1, sections)

@@ -1,0 +1,138 @@
+"""Test keys: a Groth16 setup by one party, who can forge proofs with what it knew.
+
+Groth 2016, section 3.2, in the form of snarkjs's keys (gamma = 1; h_query as a Lagrange basis). Real keys
+come from a ceremony (`snarkjs powersoftau`, `snarkjs groth16 setup`); these are for tests and benchmarks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prover import qap
+from prover.formats.points import encode_g1, encode_g2
+from prover.formats.zkey import COEF, write_zkey
+from prover.reference import g1, g2
+from prover.scalars import decode_scalars, encode_scalars
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from prover.backends import PointGenerator
+    from prover.formats.r1cs import ConstraintSystem, SparseMatrix
+    from prover.params import Curve
+
+
+@dataclass(frozen=True, slots=True)
+class Trapdoor:
+    """The secrets of a setup. Whoever has them can forge proofs."""
+
+    tau: int
+    alpha: int
+    beta: int
+    delta: int
+
+
+def draw_trapdoor(curve: Curve) -> Trapdoor:
+    """Secrets from the operating system, each in [1, r), tau outside every domain."""
+    while True:
+        trapdoor = Trapdoor(*(1 + secrets.randbelow(curve.r - 1) for _ in range(4)))
+        if _outside_domains(curve, trapdoor.tau):
+            return trapdoor
+
+
+def seeded_trapdoor(curve: Curve, seed: str) -> Trapdoor:
+    """The same secrets for the same seed: for tests, where equal keys are wanted. No secret at all."""
+    stream = hashlib.shake_256(f"freshproof test-only trapdoor {curve.name} {seed}".encode()).digest(4 * 64)
+    draws = (int.from_bytes(stream[i : i + 64], "little") for i in range(0, len(stream), 64))
+    trapdoor = Trapdoor(*(1 + value % (curve.r - 1) for value in draws))
+    if not _outside_domains(curve, trapdoor.tau):
+        raise ValueError(f"seed {seed!r} gives a tau inside a domain")
+    return trapdoor
+
+
+def _outside_domains(curve: Curve, tau: int) -> bool:
+    return pow(tau, 1 << curve.two_adicity, curve.r) != 1
+
+
+def write_test_key(
+    path: Path, system: ConstraintSystem, trapdoor: Trapdoor, generator: PointGenerator
+) -> None:
+    """Make the proving key of a circuit and write it as a ``.zkey`` that snarkjs reads.
+
+    Raises `ConfigurationError` for a circuit too large for its curve.
+    """
+    curve, r, n_public = system.curve, system.curve.r, system.n_public
+    k = qap.log_domain(system)
+    basis = qap.lagrange_at(curve, k, trapdoor.tau)
+    a, b, c = qap.wire_polynomials_at(system, basis)
+    combined = [
+        (trapdoor.beta * a_s + trapdoor.alpha * b_s + c_s) % r for a_s, b_s, c_s in zip(a, b, c, strict=True)
+    ]
+    over_delta = pow(trapdoor.delta, -1, r)
+    private = [value * over_delta % r for value in combined[n_public + 1 :]]
+    h = [value * over_delta % r for value in qap.odd_lagrange_at(curve, k, trapdoor.tau)]
+    b_words = encode_scalars(b)
+    write_zkey(
+        path,
+        curve,
+        n_public=n_public,
+        singles=_single_points(curve, trapdoor),
+        ic=generator.multiples_g1(encode_scalars(combined[: n_public + 1])),
+        a_query=generator.multiples_g1(encode_scalars(a)),
+        b_g1_query=generator.multiples_g1(b_words),
+        b_g2_query=generator.multiples_g2(b_words),
+        l_query=generator.multiples_g1(encode_scalars(private)),
+        h_query=generator.multiples_g1(encode_scalars(h)),
+        coefs=_key_entries(system),
+    )
+
+
+def _single_points(curve: Curve, trapdoor: Trapdoor) -> list[bytes]:
+    """alpha, beta in G1; beta, gamma in G2; delta in both: the order of the header."""
+    G1, G2 = g1(curve), g2(curve)
+
+    def in_g1(scalar: int) -> bytes:
+        return encode_g1(curve, G1.multiply(scalar, curve.generator_g1))
+
+    def in_g2(scalar: int) -> bytes:
+        return encode_g2(curve, G2.multiply(scalar, curve.generator_g2))
+
+    return [
+        in_g1(trapdoor.alpha),
+        in_g1(trapdoor.beta),
+        in_g2(trapdoor.beta),
+        in_g2(1),
+        in_g1(trapdoor.delta),
+        in_g2(trapdoor.delta),
+    ]
+
+
+def _key_entries(system: ConstraintSystem) -> NDArray[Any]:
+    """A and B as the key has them: by constraint, A before B, then the public rows of A."""
+    radix_squared = pow(system.curve.radix_r, 2, system.curve.r)
+    parts = [
+        _entries(0, system.a, radix_squared, system.curve.r),
+        _entries(1, system.b, radix_squared, system.curve.r),
+    ]
+    by_constraint = np.concatenate(parts)
+    by_constraint = by_constraint[np.argsort(by_constraint["constraint"], kind="stable")]
+    public = np.zeros(system.n_public + 1, COEF)
+    public["wire"] = np.arange(system.n_public + 1)
+    public["constraint"] = system.n_constraints + public["wire"]
+    public["value"] = encode_scalars([radix_squared])[0]
+    return np.concatenate([by_constraint, public])
+
+
+def _entries(which: int, matrix: SparseMatrix, radix_squared: int, r: int) -> NDArray[Any]:
+    entries = np.empty(len(matrix.rows), COEF)
+    entries["matrix"], entries["constraint"], entries["wire"] = which, matrix.rows, matrix.wires
+    entries["value"] = encode_scalars(value * radix_squared % r for value in decode_scalars(matrix.coefs))
+    return entries
