@@ -31,6 +31,7 @@ from orchestrator.worker import Usage, Worker
 
 LOADED_PROVEN = "loaded-proven"
 FILE_PROVEN = "file-proven"
+_NOTHING_TIMED = "before the first sample; nothing was timed"
 
 
 Admit = Callable[[Path, Sequence[str]], Admission]
@@ -83,10 +84,26 @@ class Measured:
 class Refusal:
     """Why nothing was timed, or why what was timed is void."""
 
-    workload: Workload
+    subject: str
+    """The workload, or several of them."""
     when: str
     verdicts: tuple[Verdict, ...]
     record: Path | None
+
+
+def admit_all(root: Path, workloads: Sequence[Workload], admit: Admit) -> Refusal | None:
+    """Ask for the targets of several workloads at once, so that a stale last one stops the first as well.
+
+    One workload alone is left to `measure`, which asks anyway.
+    """
+    if len(workloads) < 2:
+        return None
+    names = tuple(dict.fromkeys(name for workload in workloads for name in workload.uses))
+    admission = admit(root, names)
+    if admission.admitted:
+        return None
+    subject = ", ".join(workload.name for workload in workloads)
+    return Refusal(subject, _NOTHING_TIMED, _not_fresh(admission.verdicts), None)
 
 
 def measure(
@@ -100,7 +117,7 @@ def measure(
         )
     before = admit(root, workload.uses)
     if not before.admitted:
-        return Refusal(workload, "before the first sample; nothing was timed", before.verdicts, None)
+        return Refusal(workload.name, _NOTHING_TIMED, _not_fresh(before.verdicts), None)
     for artifact in before.artifacts:
         say(f"gate: admitted {artifact.target} {artifact.digest}")
     return _Run(root, workload, options, before, admit, say).measure()
@@ -208,9 +225,8 @@ class _Run:
         )
 
     def _refuse(self, when: str, verdicts: tuple[Verdict, ...]) -> Refusal:
-        bad = tuple(verdict for verdict in verdicts if verdict.state is not State.FRESH)
         self._write_verdict("void", verdicts, {"when": when})
-        return Refusal(self.workload, when, bad, self.path)
+        return Refusal(self.workload.name, when, _not_fresh(verdicts), self.path)
 
     @contextmanager
     def _broken_is_recorded(self) -> Iterator[None]:
@@ -261,3 +277,7 @@ def _drivers_fields(ready: Ready) -> dict[str, Any]:
         "device": ready.device,
         "work": dict(ready.work),
     }
+
+
+def _not_fresh(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    return tuple(verdict for verdict in verdicts if verdict.state is not State.FRESH)

@@ -24,7 +24,7 @@ class Row:
 
 
 def rows_of(samples: Sequence[Sample]) -> tuple[Row, ...]:
-    """Phases in order of appearance, then overlap (where there is any), unaccounted, total."""
+    """Phases in order of appearance, overlap (where there is any), unaccounted (beside phases), total."""
     names: dict[tuple[str, str], None] = {}
     for sample in samples:
         names.update(dict.fromkeys((phase.name, phase.clock) for phase in sample.breakdown.phases))
@@ -34,7 +34,8 @@ def rows_of(samples: Sequence[Sample]) -> tuple[Row, ...]:
     ]
     if any(sample.breakdown.overlap_ns for sample in samples):
         rows.append(Row("overlap", "host", summarize([-s.breakdown.overlap_ns for s in samples])))
-    rows.append(Row("unaccounted", "host", summarize([s.breakdown.unaccounted_ns for s in samples])))
+    if rows:  # a command without phases has nothing to account for
+        rows.append(Row("unaccounted", "host", summarize([s.breakdown.unaccounted_ns for s in samples])))
     rows.append(Row("total", "host", summarize([s.breakdown.total_ns for s in samples])))
     return tuple(rows)
 
@@ -79,7 +80,7 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
 
 def refusal_lines(refusal: Refusal) -> list[str]:
     """Why the gate refused: every finding, with both values and the remedy."""
-    lines = [f"{refusal.workload.name}: refused {refusal.when}"]
+    lines = [f"{refusal.subject}: refused {refusal.when}"]
     for verdict in refusal.verdicts:
         lines.append(f"  {verdict.target}: {verdict.state}")
         for finding in verdict.findings:
@@ -122,7 +123,7 @@ def run_fields(run: Measured) -> dict[str, Any]:
 def refusal_fields(refusal: Refusal) -> dict[str, Any]:
     """A refusal, for ``--json``."""
     return {
-        "workload": refusal.workload.name,
+        "workload": refusal.subject,
         "state": "refused",
         "when": refusal.when,
         "record": None if refusal.record is None else str(refusal.record),
@@ -134,7 +135,8 @@ def _notes(run: Measured, rows: Sequence[Row]) -> list[str]:
     counted = run.counted
     warmups = len(run.samples) - len(counted)
     lines = [
-        f"  {len(counted)} samples after {warmups} warm-ups; medians of phases need not add up to the total"
+        f"  {_counted(len(counted), 'sample')} after {_counted(warmups, 'warm-up')}; "
+        "medians of phases need not add up to the total"
     ]
     outer = summarize([sample.outer_ns for sample in counted]).median
     checks = [sample.check for sample in run.samples if sample.check is not None]
@@ -149,9 +151,9 @@ def _notes(run: Measured, rows: Sequence[Row]) -> list[str]:
         )
     else:
         lines.append("  outer clock, spawn to end; the command's exit code is the only check")
-    total, unaccounted = rows[-1].summary.median, rows[-2].summary.median
-    if checks and total and unaccounted / total > UNACCOUNTED_WARNING:
-        lines.append(f"  warning: no phase accounts for {unaccounted / total:.1%} of the total")
+    total, before = rows[-1].summary.median, rows[-2:][0]
+    if before.name == "unaccounted" and total and before.summary.median / total > UNACCOUNTED_WARNING:
+        lines.append(f"  warning: no phase accounts for {before.summary.median / total:.1%} of the total")
     faults = sum(s.usage.major_faults for s in counted if s.usage is not None)
     if faults:
         lines.append(f"  warning: {faults} major page faults during the samples: the disk was waited for")
@@ -171,6 +173,10 @@ def _work_text(run: Measured) -> str:
         return ""
     work = {name: value for name, value in run.ready.work.items() if "digest" not in name}
     return ": " + ", ".join(f"{name} {value}" for name, value in work.items())
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _phase_ns(sample: Sample, name: str, clock: str) -> int:

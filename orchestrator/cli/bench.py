@@ -1,0 +1,115 @@
+"""``freshproof bench``: time workloads whose code is proven fresh, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestrator.bench import Measured, Options, Refusal, admit_all, measure
+from orchestrator.errors import FreshproofError, Refused
+from orchestrator.gate import admit
+from orchestrator.gpu_arch import architectures
+from orchestrator.model import Workload
+from orchestrator.report import refusal_fields, refusal_lines, run_fields, run_lines
+from orchestrator.targets import parse_targets
+from orchestrator.workloads import choose_workloads
+from orchestrator.workspace import Workspace, find_root
+
+
+@click.command(short_help="Time workloads whose code is proven fresh.")
+@click.argument("workloads", nargs=-1)
+@click.option(
+    "--samples", type=click.IntRange(min=1), help="Samples to count  [default: the workload's own]."
+)
+@click.option(
+    "--warmups", type=click.IntRange(min=0), help="Runs before them  [default: the workload's own]."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=900.0,
+    show_default=True,
+    help="Seconds that one sample, or the workload's start, may take.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document; progress goes to standard error.")
+def command(
+    workloads: tuple[str, ...], samples: int | None, warmups: int | None, timeout: float, as_json: bool
+) -> None:
+    """Time WORKLOADS (default: all that suit this machine) under the gate.
+
+    Everything that a workload's code was built from is checked before the first sample and again after the
+    last. Exit codes: 5 refused (stale or unproven: no time counts), 6 a result failed its check or the run
+    broke off, 8 something needed is missing.
+    """
+    root = find_root(Path.cwd())
+    project = parse_targets(Workspace(root).targets_file.read_text())
+    gpus = architectures()
+    chosen, announcement = choose_workloads(project, workloads, None if isinstance(gpus, str) else gpus[0])
+
+    def say(line: str) -> None:
+        click.echo(line, err=as_json)
+
+    def options(workload: Workload) -> Options:
+        return Options(
+            workload.samples if samples is None else samples,
+            workload.warmups if warmups is None else warmups,
+            timeout,
+        )
+
+    if announcement:
+        say(announcement)
+    show = _Shown(as_json)
+    try:
+        _run(root, chosen, options, say, show)
+    finally:
+        show.end()
+
+
+class _Shown:
+    """What is said of results: at once as text, or gathered into one JSON document."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.runs: list[dict[str, Any]] = []
+
+    def result(self, result: Measured | Refusal) -> None:
+        if self.as_json:
+            self.runs.append(run_fields(result) if isinstance(result, Measured) else refusal_fields(result))
+            return
+        lines = run_lines(result) if isinstance(result, Measured) else refusal_lines(result)
+        click.echo("\n".join(["", *lines, ""]))
+
+    def error(self, workload: Workload, error: FreshproofError) -> None:
+        fields = {"error": error.what, "remedy": error.remedy, "exit_code": error.exit_code}
+        self.runs.append({"workload": workload.name, "state": "broken", **fields})
+
+    def end(self) -> None:
+        if self.as_json:
+            click.echo(json.dumps({"schema": 1, "runs": self.runs}, indent=2))
+
+
+def _run(
+    root: Path,
+    chosen: Sequence[Workload],
+    options: Callable[[Workload], Options],
+    say: Callable[[str], None],
+    show: _Shown,
+) -> None:
+    """Run the workloads one after the other; the first that is refused or breaks ends the command."""
+    refusal = admit_all(root, chosen, admit)
+    if refusal is not None:
+        show.result(refusal)
+        raise Refused(f"{refusal.subject}: refused {refusal.when}")
+    for workload in chosen:
+        try:
+            result = measure(root, workload, options(workload), admit=admit, say=say)
+        except FreshproofError as error:
+            show.error(workload, error)
+            raise
+        show.result(result)
+        if isinstance(result, Refusal):
+            raise Refused(f"{result.subject}: refused {result.when}")
