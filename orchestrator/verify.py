@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from orchestrator.model import Kind, Link, Observation, Target
-from orchestrator.objects.contents import Form, Piece, walk
+from orchestrator.objects.contents import HOST_FORMS, Form, Piece, walk
 from orchestrator.objects.cubin import Cubin, Function, read_cubin
 from orchestrator.objects.elf import SHT_DYNSYM, SHT_SYMTAB, STB_LOCAL, STT_SECTION, Elf, read_elf
 from orchestrator.objects.stamp import SYMBOL_PREFIX, Stamp, read_stamps
@@ -22,9 +22,11 @@ _FORMS = {
     Kind.SHARED_LIBRARY: {Form.SHARED_LIBRARY},
     Kind.OBJECT: {Form.OBJECT},
     Kind.DEVICE_LINK: {Form.OBJECT},
-    Kind.EXECUTABLE: {Form.EXECUTABLE, Form.SHARED_LIBRARY},
+    Kind.FATBIN: {Form.FATBIN},
+    Kind.PTX: {Form.PTX},
+    Kind.ARCHIVE: {Form.ARCHIVE},
+    Kind.EXECUTABLE: {Form.EXECUTABLE},
 }
-_HOST_FORMS = {Form.OBJECT, Form.SHARED_LIBRARY, Form.EXECUTABLE}
 _SHF_EXECINSTR = 4
 
 
@@ -57,7 +59,7 @@ def read_contents(data: Bytes) -> Contents:
     """Read a whole artifact; `Malformed` when any part of it cannot be read."""
     pieces = tuple(walk(data))
     cubins = tuple((piece.place, read_cubin(piece.data)) for piece in pieces if piece.form is Form.CUBIN)
-    hosts = tuple((piece.place, read_elf(piece.data)) for piece in pieces if piece.form in _HOST_FORMS)
+    hosts = tuple((piece.place, read_elf(piece.data)) for piece in pieces if piece.form in HOST_FORMS)
     return Contents(pieces[0].form, pieces, cubins, hosts)
 
 

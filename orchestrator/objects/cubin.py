@@ -14,7 +14,17 @@ from functools import cached_property
 
 from orchestrator.objects import nvinfo
 from orchestrator.objects.demangle import demangle
-from orchestrator.objects.elf import EM_CUDA, ET_REL, SHT_NOTE, STT_FUNC, Elf, Section, Symbol, read_elf
+from orchestrator.objects.elf import (
+    EM_CUDA,
+    ET_REL,
+    SHT_NOBITS,
+    SHT_NOTE,
+    STT_FUNC,
+    Elf,
+    Section,
+    Symbol,
+    read_elf,
+)
 from orchestrator.objects.stamp import Stamp, read_stamps
 from orchestrator.objects.window import Bytes, Malformed, inside, printable
 
@@ -109,6 +119,13 @@ class Cubin:
 def is_cubin(data: Bytes) -> bool:
     """Whether the bytes begin as a cubin does."""
     return bytes(data[:4]) == b"\x7fELF" and len(data) >= 20 and bytes(data[18:20]) == b"\xbe\x00"
+
+
+def cubin_size(data: Bytes) -> int:
+    """Bytes of the cubin that ``data`` begins with: to the end of its last table or section."""
+    elf = read_elf(data)
+    ends = [section.offset + section.size for section in elf.sections if section.type != SHT_NOBITS]
+    return max([elf.tables_end, *ends])
 
 
 def read_cubin(data: Bytes) -> Cubin:

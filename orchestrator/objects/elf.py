@@ -21,9 +21,10 @@ EM_X86_64, EM_AARCH64, EM_CUDA = 62, 183, 190
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 # sh_type
 SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_REL, SHT_DYNSYM = 2, 3, 4, 7, 8, 9, 11
-SHT_SYMTAB_SHNDX = 18
+SHT_SYMTAB_SHNDX, SHT_DYNAMIC = 18, 6
+DT_FLAGS_1, DF_1_PIE = 0x6FFFFFFB, 0x08000000
 # st_info, low and high half
-STT_OBJECT, STT_FUNC, STT_SECTION, STT_FILE = 1, 2, 3, 4
+STT_OBJECT, STT_FUNC, STT_SECTION, STT_FILE, STT_CUDA_OBJECT = 1, 2, 3, 4, 13
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
 # section indexes with a meaning
 SHN_UNDEF, SHN_LORESERVE, SHN_XINDEX = 0, 0xFF00, 0xFFFF
@@ -33,6 +34,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELA = struct.Struct("<QQq")
 _REL = struct.Struct("<QQ")
+_DYNAMIC = struct.Struct("<QQ")
 _NOTE = struct.Struct("<III")
 
 
@@ -92,6 +94,8 @@ class Elf:
     version: int
     flags: int
     sections: tuple[Section, ...]
+    tables_end: int
+    """Where the later one of the two header tables ends, in bytes of the file."""
 
     def section(self, name: str) -> Section | None:
         """The first section of that name."""
@@ -182,12 +186,24 @@ def read_elf(data: Bytes) -> Elf:
     if view[4] != 2 or view[5] != 1:
         raise Malformed("only 64-bit little-endian ELF is read", 4)
     header = record(_HEADER, view, 0, "ELF header")
-    kind, machine, version, _entry, _phoff, shoff, flags, _size, _phsize, _phnum, entry, count, names = header
+    kind, machine, version, _entry, phoff, shoff, flags, _size, phsize, phnum, entry, count, names = header
     headers = _section_headers(view, shoff, entry, count)
     if headers and names == SHN_XINDEX:
         names = headers[0][6]
     sections = _named_sections(view, headers, names, shoff)
-    return Elf(view, kind, machine, view[7], view[8], version, flags, sections)
+    ends = (64, phoff + phsize * phnum, shoff + entry * len(headers))
+    return Elf(view, kind, machine, view[7], view[8], version, flags, sections, max(ends))
+
+
+def is_program(elf: Elf) -> bool:
+    """Whether a file of type `ET_DYN` is a program (PIE) and not a library, by its dynamic section."""
+    for section in elf.sections:
+        if section.type == SHT_DYNAMIC:
+            body = elf.body(section)
+            for tag, value in _DYNAMIC.iter_unpack(body[: len(body) - len(body) % _DYNAMIC.size]):
+                if tag == DT_FLAGS_1:
+                    return bool(value & DF_1_PIE)
+    return False
 
 
 def _section_headers(view: memoryview, shoff: int, entry: int, count: int) -> list[tuple[int, ...]]:

@@ -102,3 +102,23 @@ class NameTable:
         if self._budget < 0:
             raise Malformed(f"the names of {self._what} overlap without end", self._offset + position)
         return printable(self._table[position:end])
+
+
+class Allowance:
+    """How many more bytes a file may unfold to, over all its compressed or referred-to parts.
+
+    Real CUDA libraries unfold to less than 20 times their size; a file may reach 64 times, and any file 64
+    MiB.
+    """
+
+    RATIO = 64
+    FLOOR = 1 << 26
+
+    def __init__(self, size: int) -> None:
+        self._left = self.RATIO * size + self.FLOOR
+
+    def take(self, count: int, offset: int, what: str) -> None:
+        """Grant ``count`` bytes, or raise `Malformed`."""
+        if count > self._left:
+            raise Malformed(f"{what} would unfold to {count} bytes: more than such a file may hold", offset)
+        self._left -= count

@@ -1,0 +1,114 @@
+"""PTX text: version, target, entry points with their launch bounds, and strings (PTX ISA 9.0)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from orchestrator.objects.window import Bytes, Malformed, printable
+
+# Linear on any text: an unclosed comment runs to the end instead of being tried again at every "/*".
+_COMMENT = re.compile(r"//[^\n]*|/\*(?:.*?\*/|.*\Z)", re.DOTALL)
+_VERSION = re.compile(r"\s*\.version\s+(\d+\.\d+)\s")
+_TARGET = re.compile(r"\s*\.target\s+([^\n]+)\n")
+_ADDRESS_SIZE = re.compile(r"\s*\.address_size\s+(\d{1,4})\s")
+_TOKEN = re.compile(
+    r"\.entry\s+(?P<entry>[\w$.]{1,65536})"
+    r"|\.(?P<bound>maxntid|reqntid|minnctapersm|maxnreg)\s+"
+    r"(?P<numbers>\d{1,9}(?:\s*,\s*\d{1,9}){0,2})"
+    r"|(?P<body>[{;])"
+)
+_STRING = re.compile(rb"\.b8\s+([\w$.]{1,65536})\[\d*\]\s*=\s*\{([0-9,\s]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class PtxEntry:
+    """One kernel: its symbol, and its launch bounds as far as the source gave any."""
+
+    name: str
+    max_threads: tuple[int, int, int] | None
+    required_threads: tuple[int, int, int] | None
+    min_blocks: int | None
+    max_registers: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ptx:
+    """What PTX text says about itself."""
+
+    version: str
+    target: str
+    address_size: int
+    entries: tuple[PtxEntry, ...]
+
+
+def is_ptx(data: Bytes) -> bool:
+    """Whether the first text that is no comment is a ``.version``."""
+    head = printable(data[: 1 << 14]).lstrip("\ufeff \t\r\n")
+    return bool(re.match(r"(?:\s*//[^\n]*\n|\s*/\*.*?\*/)*\s*\.version\s+\d", head, re.DOTALL))
+
+
+def read_ptx(data: Bytes) -> Ptx:
+    """Read PTX text; `Malformed` when it has no ``.version``, ``.target`` and ``.address_size`` in this
+    order.
+    """
+    text = _COMMENT.sub("", printable(data).rstrip("\0"))
+    at = 0
+    head = []
+    for field in (_VERSION, _TARGET, _ADDRESS_SIZE):
+        found = field.match(text, at)
+        if found is None:
+            raise Malformed("not PTX: .version, .target and .address_size do not come first", 0)
+        head.append(found.group(1).strip())
+        at = found.end() - 1
+    return Ptx(head[0], head[1], int(head[2]), tuple(_entries(text)))
+
+
+def _entries(text: str) -> Iterator[PtxEntry]:
+    """One pass over the text: bounds stand between a kernel's parameter list and its body."""
+    name = ""
+    bounds: dict[str, tuple[int, ...]] = {}
+    for token in _TOKEN.finditer(text):
+        kind = token.lastgroup
+        if kind == "entry":
+            if name:
+                yield _entry(name, bounds)
+            name, bounds = token["entry"], {}
+        elif kind == "numbers":
+            bounds[token["bound"]] = tuple(int(number) for number in token["numbers"].split(","))
+        elif name:
+            yield _entry(name, bounds)
+            name = ""
+
+
+def _entry(name: str, bounds: dict[str, tuple[int, ...]]) -> PtxEntry:
+    blocks, registers = bounds.get("minnctapersm"), bounds.get("maxnreg")
+    return PtxEntry(
+        name=name,
+        max_threads=_triple(bounds.get("maxntid")),
+        required_threads=_triple(bounds.get("reqntid")),
+        min_blocks=blocks[0] if blocks else None,
+        max_registers=registers[0] if registers else None,
+    )
+
+
+def _triple(bound: tuple[int, ...] | None) -> tuple[int, int, int] | None:
+    if bound is None:
+        return None
+    x, y, z = (*bound, 1, 1)[:3]
+    return x, y, z
+
+
+def ptx_strings(data: Bytes) -> list[tuple[str, bytes]]:
+    """The byte arrays of PTX text by name. PTX spells strings as numbers, so a search must unfold them."""
+    found = []
+    for name, numbers in _STRING.findall(data):
+        values = [int(number) for number in numbers.split(b",") if number.strip()[:4].isdigit()]
+        found.append((printable(name), bytes(value & 0xFF for value in values)))
+    return found
+
+
+def without_comments(data: Bytes) -> bytes:
+    """The text without comments and the compiler's build number, to compare two compiles."""
+    return _COMMENT.sub("", printable(data).rstrip("\0")).encode("utf-8", "backslashreplace")
