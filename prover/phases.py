@@ -8,29 +8,14 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
+
+from orchestrator.protocol import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Clock = Literal["host", "cuda"]
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """One phase: half-open interval in ns of CLOCK_MONOTONIC."""
-
-    name: str
-    clock: Clock
-    t0_ns: int
-    t1_ns: int
-    stream: str | None = None
-    """The CUDA stream that did the work; ``None`` for the host."""
-
-    def as_json(self) -> dict[str, object]:
-        """The form of the worker protocol and of records."""
-        return asdict(self)
+__all__ = ["Phases", "Span"]
 
 
 class Phases:
@@ -44,7 +29,7 @@ class Phases:
         """Measure the body on the host's clock. An exception leaves no span."""
         start = time.monotonic_ns()
         yield
-        self._spans.append(Span(name, "host", start, time.monotonic_ns()))
+        self._spans.append(Span(name, "host", start, time.monotonic_ns(), None))
 
     def add(self, span: Span) -> None:
         """Record a span measured elsewhere, such as by CUDA events."""

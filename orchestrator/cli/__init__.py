@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import click
 
@@ -63,10 +63,15 @@ def cli() -> None:
     """Prove that the GPU binary you benchmark is the source you wrote, then time it."""
 
 
-def main() -> None:
+def main() -> NoReturn:
+    """The command ``freshproof``."""
+    run_command(cli)
+
+
+def run_command(command: click.Command) -> NoReturn:
     """Run a command; turn typed errors into messages and exit codes, never into tracebacks."""
     try:
-        code = cli.main(standalone_mode=False)
+        code = command.main(standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(130)
     except KeyboardInterrupt:

@@ -16,7 +16,7 @@ with `prover.artifact.Artifact`; the latter two load exactly the artifact's byte
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,6 +92,7 @@ class Backend(Protocol):
         """Release memory and scrub what held the witness."""
 
 
+@runtime_checkable
 class PointGenerator(Protocol):
     """Multiples of the generators, for making test keys. Backends may offer it; the reference does."""
 

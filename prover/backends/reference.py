@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from prover.artifact import Loaded
     from prover.formats.zkey import ProvingKey
 
 QUERIES_G1 = ("a_query", "b_g1_query", "l_query", "h_query")
@@ -26,8 +27,8 @@ class ReferenceBackend:
     """Implements `Backend` and `PointGenerator`. Vectors are lists of standard-form integers."""
 
     name = "reference"
-    loaded = None
-    device = None
+    loaded: Loaded | None = None
+    device: dict[str, Any] | None = None
 
     def __init__(self, curve: Curve) -> None:
         self.curve = curve

@@ -1,0 +1,286 @@
+"""The command ``groth16``: the only place of the prover that prints or exits."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from orchestrator import __version__
+from orchestrator.cli import run_command
+from orchestrator.errors import AnswerIsNo, BrokenRun, ConfigurationError
+from orchestrator.spans import divide
+from prover.loading import BACKENDS
+from prover.params import CURVES, curve_by_name
+
+if TYPE_CHECKING:
+    from prover.session import Outcome, Session
+
+FILE = click.Path(path_type=Path)
+DETERMINISTIC = "deterministic, not zero-knowledge: made with given r and s; never publish it"
+
+backend_option = click.option(
+    "--backend",
+    type=click.Choice(BACKENDS),
+    required=True,
+    help="What does the arithmetic. Never falls back.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="groth16")
+def cli() -> None:
+    """Groth16 proofs over BN254 and BLS12-381 from snarkjs files, checked before they are written."""
+
+
+def main() -> None:
+    """The command ``groth16``."""
+    run_command(cli)
+
+
+@cli.command()
+@click.option("--zkey", type=FILE, required=True, help="The proving key.")
+@click.option("--wtns", type=FILE, required=True, help="The witness.")
+@click.option("--proof", type=FILE, required=True, help="Where to write the proof.")
+@click.option("--public", type=FILE, required=True, help="Where to write the public signals.")
+@backend_option
+@click.option("--r1cs", type=FILE, help="The circuit: checked first, so that a false witness is explained.")
+@click.option("--test-blinders", type=(int, int), metavar="R S", help=f"TESTS ONLY: {DETERMINISTIC}.")
+@json_option
+def prove(
+    zkey: Path,
+    wtns: Path,
+    proof: Path,
+    public: Path,
+    backend: str,
+    r1cs: Path | None,
+    test_blinders: tuple[int, int] | None,
+    as_json: bool,
+) -> None:
+    """Prove, check the proof with an independent pairing library, and write proof and public signals."""
+    from prover.formats.snarkjs import proof_json, public_json
+    from prover.formats.wtns import read_wtns
+    from prover.loading import artifact_from_gate
+    from prover.output import write_all
+    from prover.session import Session
+
+    _require_distinct(zkey=zkey, wtns=wtns, proof=proof, public=public)
+    console = Console(stderr=True, highlight=False)
+    witness = read_wtns(wtns)
+    if test_blinders is not None and not all(0 <= v < witness.curve.r for v in test_blinders):
+        raise ConfigurationError("--test-blinders: r and s must be at least 0 and below the group order")
+    if r1cs is not None:
+        _require_satisfied(r1cs, wtns)
+    say = partial(console.print, style="dim", soft_wrap=True)
+    with Session.open(zkey, backend, artifact_from_gate, say) as session:
+        outcome = session.prove(witness, test_blinders)
+    if not outcome.check.valid:
+        raise BrokenRun(
+            f"the proof failed its check by {outcome.check.by}: {outcome.check.reason}; nothing was written",
+            remedy="the witness does not satisfy the circuit, or belongs to another one: "
+            "add --r1cs CIRCUIT.r1cs to see which constraint fails",
+        )
+    curve = session.key.curve
+    write_all({public: public_json(outcome.public), proof: proof_json(curve, outcome.proof)})
+    console.print(_phase_table(outcome))
+    if outcome.deterministic:
+        console.print(DETERMINISTIC, style="bold yellow", soft_wrap=True)
+    if as_json:
+        click.echo(json.dumps(_report(session, outcome, proof, public), indent=1))
+    else:
+        click.echo(f"{proof}: valid ({outcome.check.by}); public signals in {public}")
+
+
+def _require_distinct(**paths: Path) -> None:
+    names: dict[Path, str] = {}
+    for name, path in paths.items():
+        other = names.setdefault(path.resolve(), name)
+        if other != name:
+            raise ConfigurationError(f"--{other} and --{name} are the same file, {path}")
+
+
+def _require_satisfied(r1cs: Path, wtns: Path) -> None:
+    from prover import qap
+    from prover.formats.r1cs import read_r1cs
+    from prover.formats.wtns import read_wtns, require_match
+    from prover.scalars import decode_scalars
+
+    system, witness = read_r1cs(r1cs), read_wtns(wtns)
+    require_match(witness, system.curve, system.n_wires, r1cs)
+    row = qap.first_unsatisfied(system, decode_scalars(witness.words))
+    if row is not None:
+        raise AnswerIsNo(
+            f"{wtns}: does not satisfy constraint {row} (of {system.n_constraints}) of {r1cs}",
+            remedy="make the witness again from the inputs; `snarkjs r1cs print` shows the constraint",
+        )
+
+
+def _phase_table(outcome: Outcome) -> Table:
+    division = divide(outcome.t0_ns, outcome.t1_ns, outcome.spans)
+    table = Table("phase", "clock", box=None, header_style="bold")
+    table.add_column("ms", justify="right")
+    table.add_column("share", justify="right")
+
+    def add(name: str, clock: str, ns: int) -> None:
+        table.add_row(name, clock, f"{ns / 1e6:.3f}", f"{ns / division.total_ns:.1%}")
+
+    for phase in division.phases:
+        add(phase.name, phase.clock, phase.ns)
+    if division.overlap_ns:
+        add("(overlap)", "", -division.overlap_ns)
+    add("unaccounted", "host", division.unaccounted_ns)
+    table.add_section()
+    add("proof", "host", division.total_ns)
+    table.add_row("check (after it)", "host", f"{outcome.check.seconds * 1e3:.3f}", "")
+    return table
+
+
+def _report(session: Session, outcome: Outcome, proof: Path, public: Path) -> dict[str, Any]:
+    key, backend = session.key, session.backend
+    return {
+        "proof": str(proof),
+        "public": str(public),
+        "curve": key.curve.name,
+        "constraints": key.n_constraints,
+        "wires": key.n_vars,
+        "public_signals": key.n_public,
+        "domain": key.domain_size,
+        "backend": backend.name,
+        "loaded": None if backend.loaded is None else backend.loaded.as_json(),
+        "device": backend.device,
+        "zero_knowledge": not outcome.deterministic,
+        "warning": DETERMINISTIC if outcome.deterministic else None,
+        "check": outcome.check.as_json(),
+        "total_ns": outcome.t1_ns - outcome.t0_ns,
+        "spans": [asdict(span) for span in outcome.spans],
+    }
+
+
+@cli.command()
+@click.option("--vk", type=FILE, help="The verification key (JSON).")
+@click.option("--zkey", type=FILE, help="The proving key, instead: it contains the verification key.")
+@click.option("--public", type=FILE, required=True, help="The public signals.")
+@click.option("--proof", type=FILE, required=True, help="The proof.")
+@json_option
+def verify(vk: Path | None, zkey: Path | None, public: Path, proof: Path, as_json: bool) -> None:
+    """Whether a proof is valid: exit 0 if so, 1 if not. Strict about ranges, curves, subgroups and counts."""
+    from prover.check import Check, Checker
+    from prover.formats.snarkjs import read_proof, read_public, read_verification_key
+    from prover.formats.zkey import read_zkey
+
+    if (vk is None) == (zkey is None):
+        raise click.UsageError("give one of --vk and --zkey")
+    key = read_verification_key(vk) if vk is not None else None
+    key = read_zkey(zkey).verification_key() if zkey is not None else key
+    assert key is not None
+    checker = Checker(key, source=vk or zkey)
+    curve, points = read_proof(proof)
+    signals = read_public(public)
+    if curve == key.curve:
+        check = checker.check(points, signals)
+    else:
+        check = Check(False, f"the proof is for {curve.name}, the key for {key.curve.name}", "groth16", 0.0)
+    if as_json:
+        click.echo(json.dumps(check.as_json(), indent=1))
+    if not check.valid:
+        raise AnswerIsNo(f"{proof}: invalid: {check.reason}")
+    if not as_json:
+        click.echo(f"{proof}: valid ({check.by})")
+
+
+@cli.command()
+@click.option("--zkey", type=FILE, required=True)
+@click.option("--wtns", type=FILE, required=True)
+@backend_option
+def worker(zkey: Path, wtns: Path, backend: str) -> int:
+    """Serve proofs to `freshproof bench` (not for use by hand)."""
+    from prover.worker import serve
+
+    return serve(zkey, wtns, backend)
+
+
+@cli.command()
+@click.argument("file", type=FILE)
+def info(file: Path) -> None:
+    """What a .zkey, .wtns or .r1cs file holds."""
+    from prover.describe import describe
+
+    for name, value in describe(file).items():
+        click.echo(f"{name:<12} {value}")
+
+
+@cli.command()
+@click.option("--r1cs", type=FILE, required=True, help="The circuit.")
+@click.option("--zkey", type=FILE, required=True, help="Where to write the proving key.")
+@click.option("--vk", type=FILE, help="Where to write the verification key.")
+@click.option("--test-seed", help="TESTS ONLY: secrets from this text, for equal keys.")
+@backend_option
+def setup(r1cs: Path, zkey: Path, vk: Path | None, test_seed: str | None, backend: str) -> None:
+    """Make a test key. Whoever runs this can forge proofs: real keys come from a ceremony."""
+    from prover.formats.r1cs import read_r1cs
+
+    _write_key(read_r1cs(r1cs), zkey, vk, test_seed, backend)
+
+
+@cli.command()
+@click.option("--curve", type=click.Choice([c.name for c in CURVES]), required=True)
+@click.option("--constraints", type=click.IntRange(1), help="How many.")
+@click.option("--log-domain", type=click.IntRange(3, 31), help="Instead: as many as fill a domain of 2^K.")
+@click.option(
+    "--binary", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Share of 0/1 wires."
+)
+@click.option("--seed", default="0", show_default=True, help="Equal seeds give equal circuits and keys.")
+@click.option("--zkey", type=FILE, required=True, help="Where to write the proving key.")
+@click.option("--wtns", type=FILE, required=True, help="Where to write the witness.")
+@click.option("--r1cs", type=FILE, help="Where to write the circuit.")
+@backend_option
+def synth(
+    curve: str,
+    constraints: int | None,
+    log_domain: int | None,
+    binary: float,
+    seed: str,
+    zkey: Path,
+    wtns: Path,
+    r1cs: Path | None,
+    backend: str,
+) -> None:
+    """Make a synthetic circuit with key and witness, for benchmarks. Its secrets follow from the seed."""
+    from prover.formats.r1cs import write_r1cs
+    from prover.formats.wtns import write_wtns
+    from prover.synth import Shape, constraints_filling, synthesize
+
+    if (constraints is None) == (log_domain is None):
+        raise click.UsageError("give one of --constraints and --log-domain")
+    count = constraints if constraints is not None else constraints_filling(log_domain or 0)
+    chosen = curve_by_name(curve)
+    assert chosen is not None
+    system, words = synthesize(Shape(chosen, count, binary, seed))
+    write_wtns(wtns, chosen, words)
+    if r1cs is not None:
+        write_r1cs(r1cs, system)
+    _write_key(system, zkey, None, seed, backend)
+
+
+def _write_key(system: Any, zkey: Path, vk: Path | None, test_seed: str | None, backend: str) -> None:
+    from prover.formats.snarkjs import verification_key_json
+    from prover.formats.zkey import read_zkey
+    from prover.loading import artifact_from_gate, open_generator
+    from prover.output import write_all
+    from prover.setup import draw_trapdoor, seeded_trapdoor, write_test_key
+
+    curve = system.curve
+    trapdoor = draw_trapdoor(curve) if test_seed is None else seeded_trapdoor(curve, test_seed)
+    write_test_key(zkey, system, trapdoor, open_generator(backend, curve, artifact_from_gate))
+    if vk is not None:
+        write_all({vk: verification_key_json(read_zkey(zkey).verification_key())})
+    click.echo(
+        f"{zkey}: test key for {system.n_constraints} constraints on {curve.name}; its maker can forge proofs"
+    )

@@ -1,0 +1,109 @@
+"""How the prover finds compiled code: only through the gate, and no other backend than the one asked for.
+
+`groth16 worker` is handed what the gate admitted; every other command asks the gate itself, which plans
+again and digests again. No path, variable or fallback leads around it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orchestrator.errors import ConfigurationError, Missing, Refused
+from orchestrator.model import State
+from orchestrator.protocol import ARTIFACTS_VARIABLE
+from prover.artifact import Artifact
+from prover.backends import PointGenerator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from orchestrator.model import Admission
+    from prover.backends import Backend
+    from prover.params import Curve
+
+    FindArtifact = Callable[[str], Artifact]
+
+BACKENDS = ("host", "cuda", "reference")
+
+
+def open_backend(name: str, curve: Curve, find_artifact: FindArtifact) -> Backend:
+    """The backend asked for, its code loaded. Raises `Missing` or `Refused`; never falls back."""
+    if name == "reference":
+        from prover.backends.reference import ReferenceBackend
+
+        return ReferenceBackend(curve)
+    target = f"{name}-{curve.name}"
+    if name == "host":
+        from prover.backends.host import HostBackend
+
+        host: Backend = HostBackend(curve, find_artifact(target))
+        return host
+    if name == "cuda":
+        from prover.backends.cuda import CudaBackend, open_gpu
+
+        open_gpu()  # without a GPU, that is the news, and not what the gate says of the cubin
+        cuda: Backend = CudaBackend(curve, find_artifact(target))
+        return cuda
+    raise ConfigurationError(f"no backend {name!r}", remedy=f"choose one of {', '.join(BACKENDS)}")
+
+
+def open_generator(name: str, curve: Curve, find_artifact: FindArtifact) -> PointGenerator:
+    """As `open_backend`, for making keys. Raises `Missing` when this backend cannot make points."""
+    backend = open_backend(name, curve, find_artifact)
+    if not isinstance(backend, PointGenerator):
+        raise Missing(f"the {name} backend cannot make keys", remedy="use --backend host or reference")
+    return backend
+
+
+def artifact_from_gate(target: str) -> Artifact:
+    """The fresh artifact of this checkout. Raises `Refused` with every finding when it is not fresh."""
+    from orchestrator.gate import admit
+
+    root = checkout()
+    admission = admit(root, [target])
+    if not admission.admitted:
+        raise Refused(_findings(admission, target), remedy=f"freshproof build {target}")
+    (admitted,) = admission.artifacts
+    return Artifact(target, root / admitted.path, admitted.digest, admitted.stamp, admitted.arch)
+
+
+def artifact_from_orchestrator(target: str) -> Artifact:
+    """The artifact that the orchestrator admitted for this worker. Raises `Refused` when it admitted none."""
+    try:
+        admitted = json.loads(os.environ[ARTIFACTS_VARIABLE])
+        fields = admitted[target]
+        return Artifact(
+            target, Path(fields["path"]).absolute(), fields["digest"], fields["stamp"], fields["arch"]
+        )
+    except (KeyError, ValueError, TypeError):
+        raise Refused(
+            f"{ARTIFACTS_VARIABLE} names no admitted artifact {target}",
+            remedy=f"start the worker with `freshproof bench`, and name {target} in the workload's `uses`",
+        ) from None
+
+
+def checkout() -> Path:
+    """The root of the checkout that this code belongs to, else of the one around the working folder.
+
+    Raises `Missing` when there is neither.
+    """
+    for folder in (Path(__file__).resolve().parents[1], *(Path.cwd() / "x").parents):
+        if (folder / "manifests" / "targets.toml").is_file():
+            return folder
+    raise Missing(
+        "no manifests/targets.toml in or above this folder, so there is no fresh artifact to load",
+        remedy="run groth16 inside a checkout of Freshproof, after `freshproof build`",
+    )
+
+
+def _findings(admission: Admission, target: str) -> str:
+    lines = [
+        f"{verdict.target} is {verdict.state}: {finding.subject}: {finding.message}"
+        for verdict in admission.verdicts
+        if verdict.state is not State.FRESH
+        for finding in verdict.findings
+    ]
+    return "\n  ".join(lines) or f"the gate admitted nothing for {target}"

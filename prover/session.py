@@ -1,0 +1,97 @@
+"""A key made resident on a backend, and proofs made and checked with it: what `prove` and `worker` share."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from prover import groth16
+from prover.check import Check, Checker
+from prover.formats.wtns import require_match
+from prover.formats.zkey import ProvingKey, read_zkey
+from prover.loading import open_backend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from orchestrator.protocol import Span
+    from prover.backends import Backend
+    from prover.formats.wtns import Witness
+    from prover.groth16 import Proof
+    from prover.loading import FindArtifact
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One proof with its times (ns of CLOCK_MONOTONIC) and what the check said of it."""
+
+    proof: Proof
+    public: list[int]
+    t0_ns: int
+    """The witness is in host memory, the key resident."""
+    t1_ns: int
+    """The proof's points are Python integers. The check is not in between."""
+    spans: tuple[Span, ...]
+    check: Check
+    deterministic: bool
+    """Made with given r and s: not zero-knowledge."""
+
+
+class Session:
+    """One key on one backend. Use as a context manager: leaving it scrubs what held a witness."""
+
+    def __init__(self, key: ProvingKey, backend: Backend, checker: Checker) -> None:
+        self.key = key
+        self.backend = backend
+        self._checker = checker
+
+    @classmethod
+    def open(
+        cls, zkey: Path, backend_name: str, find_artifact: FindArtifact, say: Callable[[str], None]
+    ) -> Session:
+        """Read a key, check every point of it, and make it resident.
+
+        Raises `MalformedFile` for anything wrong with the key, and what `open_backend` raises.
+        """
+        key = read_zkey(zkey)
+        say(f"{zkey.name}: {key.curve.name}, {key.n_constraints} constraints, domain 2^{key.log_domain}")
+        checker = Checker(key.verification_key(), source=zkey)
+        backend = open_backend(backend_name, key.curve, find_artifact)
+        if backend.loaded is not None:
+            say(f"{backend.loaded.target}: loaded, {backend.loaded.how}, {backend.loaded.digest}")
+        backend.load(key)
+        say(f"key resident on the {backend.name} backend; checking its points")
+        _require_points(key, backend)
+        backend.phases.drain()
+        return cls(key, backend, checker)
+
+    def prove(self, witness: Witness, blinders: tuple[int, int] | None = None) -> Outcome:
+        """Make a proof and check it; r and s come from the operating system unless given (tests only).
+
+        Raises `MalformedFile` for a witness of another circuit. A failed check is part of the outcome.
+        """
+        require_match(witness, self.key.curve, self.key.n_vars, self.key.file.path)
+        t0_ns = time.monotonic_ns()
+        r, s = blinders or groth16.blinders(self.key.curve)
+        proof = groth16.prove(self.key, witness.words, r, s, self.backend)
+        t1_ns = time.monotonic_ns()
+        public = witness.public_signals(self.key.n_public)
+        check = self._checker.check(proof, public)
+        spans = self.backend.phases.drain()
+        return Outcome(proof, public, t0_ns, t1_ns, spans, check, blinders is not None)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.backend.close()
+
+
+def _require_points(key: ProvingKey, backend: Backend) -> None:
+    bad = backend.check_points()
+    if bad is not None:
+        query, index = bad
+        width = getattr(key, query).shape[1]
+        raise key.query_section(query).fault(index * width, f"point {index} is not on the curve")
