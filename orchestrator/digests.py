@@ -1,0 +1,153 @@
+"""Digests of files. Content decides; a signature of the inode only saves reading a file twice.
+
+The signature holds the change time, which no ordinary program can set back: a file edited with its size and
+modification time restored is read again. The gate does not use signatures at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from orchestrator.canonical import encode
+from orchestrator.model import Digest
+from orchestrator.workspace import write_atomically
+
+Signature = tuple[int, int, int, int, int]
+"""Device, inode, size, modification time and change time in nanoseconds."""
+
+_SETTLED_NS = 100_000_000
+"""A file changed less than this ago may change again within one tick of the file system's clock."""
+_CHUNK = 1 << 20
+
+
+def signature(status: os.stat_result) -> Signature:
+    """What tells two states of a file apart without reading it."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+class Unreadable(Exception):
+    """A file that is there and cannot be read as one; the text says why."""
+
+
+def read_digest(path: str) -> tuple[Digest, Signature] | None:
+    """Digest and signature of a regular file; `None` if there is no such name.
+
+    Raises `Unreadable` if it cannot be read, or changed while it was read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise Unreadable(f"{path}: {error.strerror}") from None
+    try:
+        before = os.fstat(descriptor)
+        if not stat.S_ISREG(before.st_mode):
+            raise Unreadable(f"{path}: not a regular file")
+        hasher = hashlib.sha256()
+        while chunk := os.read(descriptor, _CHUNK):
+            hasher.update(chunk)
+        after = os.fstat(descriptor)
+    except OSError as error:
+        raise Unreadable(f"{path}: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
+    if signature(before) != signature(after):
+        raise Unreadable(f"{path}: changed while it was read")
+    return "sha256:" + hasher.hexdigest(), signature(after)
+
+
+class Digests:
+    """Digests of files below ``root`` (relative names) or anywhere (absolute names), each read once.
+
+    With ``memory`` a file whose signature is known is not read again; without, every file is read.
+    """
+
+    def __init__(self, root: Path, memory: Path | None = None) -> None:
+        self._root = f"{root}/"
+        self._memory_file = memory
+        self._memory: dict[str, list[object]] = _load(memory) if memory else {}
+        self._changed = False
+        self._known: dict[str, Digest | Unreadable | None] = {}
+
+    def locate(self, path: str) -> str:
+        """The full path of a recorded name."""
+        return path if path.startswith("/") else self._root + path
+
+    def get(self, path: str) -> Digest | None:
+        """Digest now; `None` if the file is not there. Raises `Unreadable`."""
+        found = self._known.get(path, self)
+        if found is self:
+            found = self._known[path] = self._find(path)
+        if isinstance(found, Unreadable):
+            raise found
+        return found  # type: ignore[return-value]
+
+    def current(self, path: str) -> Digest | None:
+        """Like `get`, but looks again at a file that it has seen before."""
+        found = self._known[path] = self._find(path)
+        if isinstance(found, Unreadable):
+            raise found
+        return found
+
+    def load(self, paths: Iterable[str]) -> None:
+        """Read many files at once, in parallel threads (hashing runs outside of the interpreter's lock)."""
+        wanted = [p for p in dict.fromkeys(paths) if p not in self._known]
+        if len(wanted) < 2:
+            results = map(self._find, wanted)
+            self._known.update(zip(wanted, results, strict=True))
+            return
+        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+            chunk = max(1, len(wanted) // 64)
+            parts = [wanted[i : i + chunk] for i in range(0, len(wanted), chunk)]
+            for part, found in zip(parts, pool.map(self._find_all, parts), strict=True):
+                self._known.update(zip(part, found, strict=True))
+
+    def save(self) -> None:
+        """Keep the signatures for the next build. Failing to is no fault."""
+        if self._memory_file is not None and self._changed:
+            write_atomically(self._memory_file, encode(self._memory))
+            self._changed = False
+
+    def _find_all(self, paths: list[str]) -> list[Digest | Unreadable | None]:
+        return [self._find(path) for path in paths]
+
+    def _find(self, path: str) -> Digest | Unreadable | None:
+        full = self.locate(path)
+        if self._memory_file is not None:
+            try:
+                now = signature(os.stat(full))
+            except OSError:
+                now = None
+            entry = self._memory.get(path)
+            if now is not None and entry is not None and tuple(entry[:5]) == now:
+                return str(entry[5])
+        try:
+            found = read_digest(full)
+        except Unreadable as error:
+            return error
+        if found is None:
+            return None
+        digest, seen = found
+        if self._memory_file is not None and time.time_ns() - max(seen[3], seen[4]) > _SETTLED_NS:
+            self._memory[path] = [*seen, digest]
+            self._changed = True
+        return digest
+
+
+def _load(path: Path) -> dict[str, list[object]]:
+    """Signatures kept by an earlier build; a damaged file counts as none."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(found, dict) or not all(isinstance(v, list) and len(v) == 6 for v in found.values()):
+        return {}
+    return found

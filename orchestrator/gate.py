@@ -1,0 +1,154 @@
+"""The gate: nothing is timed unless it is, at this moment, what building now would make.
+
+`admit` plans again from targets.toml, the environment and the PATH as they are now, asks nvcc and the host
+compiler again what they run, and reads every file in full. It trusts no time stamp and no cache.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from orchestrator import manifest as records
+from orchestrator.build import check_contents, read_manifest
+from orchestrator.canonical import digest_bytes
+from orchestrator.digests import Digests
+from orchestrator.errors import BuildFailed, Missing
+from orchestrator.evidence import FILES_AND_PLAN, Folders, digest_components, gather, paths_of
+from orchestrator.freshness import judge
+from orchestrator.model import (
+    Action,
+    Admission,
+    Admitted,
+    Component,
+    Evidence,
+    Kind,
+    Link,
+    Manifest,
+    Observation,
+    State,
+    Target,
+    Verdict,
+)
+from orchestrator.situation import Situation, read_project, survey
+from orchestrator.targets import select
+from orchestrator.workspace import Workspace, find_root
+
+LOADER_VARIABLES = (
+    "CUDA_FORCE_PTX_JIT",
+    "CUDA_DISABLE_PTX_JIT",
+    "CUDA_FORCE_JIT",
+    "CUDA_DISABLE_JIT",
+    "CUDA_INJECTION64_PATH",
+)
+"""Variables with which the CUDA driver runs other code than the cubin that it is given."""
+
+_DEVICE_KINDS = frozenset({Kind.CUBIN, Kind.FATBIN, Kind.PTX})
+
+
+def admit(root: Path, names: Sequence[str], environ: Mapping[str, str] | None = None) -> Admission:
+    """Check the targets named (all if none is) and those that they use.
+
+    Raises `ConfigurationError` if targets.toml is wrong or a name is not defined in it.
+    """
+    environ = os.environ if environ is None else environ
+    workspace = Workspace(find_root(root))
+    try:
+        situation = survey(workspace, names, environ)
+    except (Missing, BuildFailed) as error:
+        targets = select(read_project(workspace), names)
+        return Admission(tuple(_unplanned(target, error.what) for target in targets), ())
+    return _Check(workspace, situation, environ).admission()
+
+
+class _Check:
+    """One look at everything."""
+
+    def __init__(self, workspace: Workspace, situation: Situation, environ: Mapping[str, str]) -> None:
+        self._workspace = workspace
+        self._situation = situation
+        self._environ = environ
+        self._digests = Digests(workspace.root)
+        self._folders = Folders(str(workspace.root))
+        self._manifests: dict[str, Manifest] = {}
+        self._problems: dict[str, str] = {}
+        for action in situation.actions:
+            name = action.target.name
+            found, self._problems[name] = read_manifest(workspace, name)
+            if found is not None:
+                self._manifests[name] = found
+        self._digests.load(paths_of(self._manifests))
+
+    def admission(self) -> Admission:
+        verdicts = tuple(map(self._verdict, self._situation.actions))
+        if not verdicts or any(v.state is not State.FRESH for v in verdicts):
+            return Admission(verdicts, ())
+        return Admission(verdicts, tuple(self._admitted(a.target) for a in self._situation.actions))
+
+    def _verdict(self, action: Action) -> Verdict:
+        name = action.target.name
+        components = digest_components(self._situation.toolchains[name].components, self._digests)
+
+        def contents(manifest: Manifest, target: Target) -> tuple[Observation, ...]:
+            return (
+                *_digests_agree(manifest, action, components),
+                *check_contents(self._workspace, manifest, target),
+            )
+
+        evidence = gather(
+            self._manifests.get(name),
+            self._problems[name],
+            action,
+            components,
+            self._digests,
+            self._folders,
+            contents,
+        )
+        extra = _loader(action.target, self._environ)
+        return judge(Evidence(evidence.target, evidence.required, (*evidence.observations, *extra)))
+
+    def _admitted(self, target: Target) -> Admitted:
+        manifest = self._manifests[target.name]
+        return Admitted(
+            target=target.name,
+            kind=target.kind,
+            path=str(self._workspace.root / manifest.product.path),
+            digest=manifest.product.digest,
+            stamp=manifest.recipe_digest,
+            manifest_digest=digest_bytes(records.to_bytes(manifest)),
+            arch=manifest.arch,
+        )
+
+
+def _digests_agree(
+    manifest: Manifest, action: Action, components: tuple[Component, ...]
+) -> tuple[Observation, ...]:
+    """The digests in the manifest, computed again from the plan and the tools of now."""
+    name = action.target.name
+    now = records.action_digest(action, manifest.closure, components)
+    recipe = records.recipe_digest(action, manifest.closure, components)
+    return (
+        Observation(Link.PLAN, "action-digest", name, manifest.action_digest, now),
+        Observation(Link.PLAN, "recipe-digest", name, manifest.recipe_digest, recipe),
+    )
+
+
+def _loader(target: Target, environ: Mapping[str, str]) -> tuple[Observation, ...]:
+    """Variables of the surroundings that would make the driver run something else."""
+    if target.kind not in _DEVICE_KINDS:
+        return ()
+    return tuple(
+        Observation(
+            Link.CONTENTS, "loader-variable", name, "unset", environ[name],
+            f"{name}={environ[name]}: the driver would not run the cubin as it is", f"unset {name}",
+        )
+        for name in LOADER_VARIABLES
+        if environ.get(name, "") not in ("", "0")
+    )  # fmt: skip
+
+
+def _unplanned(target: Target, why: str) -> Verdict:
+    """The verdict on a target that cannot be planned here at all."""
+    observation = Observation(Link.PLAN, "cannot-plan", target.name, None, None, why, "freshproof build")
+    return judge(Evidence(target.name, FILES_AND_PLAN, (observation,)))

@@ -1,0 +1,53 @@
+"""The architecture of the GPU that is there, asked of NVML directly: no package, no CUDA context."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+
+DEFAULT_ARCH = "sm_90"
+
+
+def find_arch(environ: Mapping[str, str]) -> tuple[str, str]:
+    """What ``auto`` stands for on this machine (``sm_NN``), and why."""
+    found = _architectures()
+    if isinstance(found, str):
+        return DEFAULT_ARCH, f"the default: {found}"
+    visible = environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+    if len(set(found)) == 1:
+        return found[0], "the GPU that is here"
+    if visible.isdigit() and int(visible) < len(found):
+        return found[int(visible)], f"GPU {visible}, the first in CUDA_VISIBLE_DEVICES"
+    return found[0], f"GPU 0 of several kinds ({', '.join(found)})"
+
+
+def _architectures() -> list[str] | str:
+    """One ``sm_NN`` a GPU in NVML's order, or why there is none."""
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return "no NVIDIA driver is installed"
+    if nvml.nvmlInit_v2() != 0:
+        return "the NVIDIA driver does not start"
+    try:
+        count = ctypes.c_uint()
+        if nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0 or count.value == 0:
+            return "no GPU is visible"
+        return [_architecture(nvml, index) for index in range(count.value)]
+    except _NoAnswer as error:
+        return str(error)
+    finally:
+        nvml.nvmlShutdown()
+
+
+class _NoAnswer(Exception):
+    """NVML would not tell."""
+
+
+def _architecture(nvml: ctypes.CDLL, index: int) -> str:
+    handle, major, minor = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
+    if nvml.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(index), ctypes.byref(handle)) != 0:
+        raise _NoAnswer(f"NVML does not open GPU {index}")
+    if nvml.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor)) != 0:
+        raise _NoAnswer(f"NVML does not tell the architecture of GPU {index}")
+    return f"sm_{major.value}{minor.value}"

@@ -1,0 +1,187 @@
+"""Names that a compile looked for and did not find: a file that appears at one of them changes the build.
+
+The dependency list tells what was found, not what was tried before. This module works it out from the include
+directives of the closure and the search path. It errs on the side of naming too much (a directive in a branch
+that is switched off counts), never too little: what it cannot follow, it reports.
+
+Pure: bytes and listings in, names out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+_GAP = rb"(?:[ \t]|/\*.*?\*/)*"
+_INCLUDE = re.compile(
+    rb"(?:#|%:)"
+    + _GAP
+    + rb"(include_next|include|import|embed)\b"
+    + _GAP
+    + rb'(?:"([^"\n]+)"|<([^>\n]+)>|([A-Za-z_]\w*))'
+)
+_TESTED = re.compile(rb'\(\s*(?:<([^>\n()]+)>|"([^"\n]+)")\s*\)')
+_TESTED_BY_NAME = re.compile(rb"\b__has_(?:include|embed)(?:_next)?\s*\(\s*([A-Za-z_]\w*)")
+_CONDITION = re.compile(rb"^[ \t]*[#]" + _GAP + rb"(?:el)?if\b.*$", re.MULTILINE)
+_DEFINED = re.compile(rb"#" + _GAP + rb'define\s+(\w+)\s+(?:"([^"\n]+)"|<([^>\n]+)>)')
+_INCBIN = re.compile(rb'\.incbin\s*(?:\\?"([^"\\\n]+)\\?")?')
+
+
+@dataclass(frozen=True, slots=True)
+class Directives:
+    """What one file asks the preprocessor to find."""
+
+    quoted: frozenset[str] = frozenset()
+    bracketed: frozenset[str] = frozenset()
+    nexts: frozenset[str] = frozenset()
+    """Names of ``#include_next``: the search goes on behind the first hit."""
+    computed: frozenset[str] = frozenset()
+    """Macros that stand for a name in an include directive."""
+    tested: frozenset[str] = frozenset()
+    """Macros that stand for a name inside ``__has_include``."""
+    macros: tuple[tuple[str, str, bool], ...] = ()
+    """Macros whose value may be a header's name: macro, name, quoted."""
+    incbins: frozenset[str] = frozenset()
+    """Files that the assembler takes in; an empty name stands for one that is not written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPath:
+    """Folders in the order in which the preprocessor looks, those that do not exist included."""
+
+    quoted: tuple[str, ...]
+    bracketed: tuple[str, ...]
+
+
+def read_directives(data: bytes) -> Directives:
+    """Scan one source file."""
+    if b"\\\n" in data or b"\\\r\n" in data:
+        data = data.replace(b"\\\r\n", b"").replace(b"\\\n", b"")
+    quoted, bracketed, nexts, computed = set(), set(), set(), set()
+    for word, quote, bracket, name in _INCLUDE.findall(data):
+        if word == b"include_next" and (quote or bracket):
+            nexts.add(_text(quote or bracket))
+        elif quote:
+            quoted.add(_text(quote))
+        elif bracket:
+            bracketed.add(_text(bracket))
+        if name:
+            computed.add(_text(name))
+    tested: set[str] = set()
+    for line in _CONDITION.findall(data) if b"has_" in data or b"HAS_" in data else ():
+        for bracket, quote in _TESTED.findall(line):
+            nexts.add(_text(bracket or quote))
+            quoted.add(_text(bracket or quote))
+        tested.update(_text(name) for name in _TESTED_BY_NAME.findall(line))
+    macros = tuple((_text(m), _text(q or b), bool(q)) for m, q, b in _DEFINED.findall(data))
+    incbins = frozenset(map(_text, _INCBIN.findall(data))) if b".incbin" in data else frozenset()
+    return Directives(
+        quoted=frozenset(quoted),
+        bracketed=frozenset(bracketed),
+        nexts=frozenset(nexts),
+        computed=frozenset(computed),
+        tested=frozenset(tested),
+        macros=macros,
+        incbins=incbins,
+    )
+
+
+def absent_names(
+    files: Mapping[str, Directives],
+    forced: Iterable[str],
+    definitions: Iterable[str],
+    search: SearchPath,
+    exists: Callable[[str], bool],
+) -> tuple[set[str], tuple[str, ...]]:
+    """Names that must stay absent, and in words what could not be followed.
+
+    ``files`` is the closure with its directives; ``forced`` the names of ``-include``, which are looked for in
+    the working folder first; ``definitions`` the values of ``-D``; ``exists`` tells whether a file is there now.
+    """
+    absent: set[str] = set()
+    macros = _macros(files, definitions)
+    for path, directives in files.items():
+        folder = os.path.dirname(path)
+        near = (folder, *search.quoted, *search.bracketed)
+        quoted, bracketed = set(directives.quoted), set(directives.bracketed)
+        for macro in directives.computed | directives.tested:
+            for name, is_quoted in macros.get(macro, ()):
+                (quoted if is_quoted else bracketed).add(name)
+        for name in quoted:
+            _until_found(name, near, exists, absent)
+        for name in bracketed:
+            _until_found(name, search.bracketed, exists, absent)
+        for name in directives.nexts:
+            absent.update(c for c in _candidates(name, near) if not exists(c))
+    for name in forced:
+        _until_found(name, ("", *search.quoted, *search.bracketed), exists, absent)
+    _shadows(files, search, exists, absent)
+    return absent, _unfollowed(files, macros.keys())
+
+
+def group_by_folder(names: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Names by their folder, both sorted: one listing of a folder answers for all of its names."""
+    folders: dict[str, list[str]] = {}
+    for name in names:
+        folder, base = os.path.split(name)
+        folders.setdefault(folder, []).append(base)
+    return tuple((folder, tuple(sorted(set(bases)))) for folder, bases in sorted(folders.items()))
+
+
+def _candidates(name: str, folders: Iterable[str]) -> Iterable[str]:
+    if name.startswith("/"):
+        return (name,)
+    return (f"{folder}/{name}" if folder else name for folder in folders)
+
+
+def _until_found(name: str, folders: Iterable[str], exists: Callable[[str], bool], absent: set[str]) -> None:
+    """Add the places tried before the first hit."""
+    for candidate in _candidates(name, folders):
+        if exists(candidate):
+            return
+        absent.add(candidate)
+
+
+def _shadows(
+    files: Iterable[str], search: SearchPath, exists: Callable[[str], bool], absent: set[str]
+) -> None:
+    """Each file found in one search folder would be hidden by one of that name in an earlier folder.
+
+    This holds however its name was spelled, so it covers names that macros put together.
+    """
+    order = (*search.quoted, *search.bracketed)
+    for path in files:
+        for position, folder in enumerate(order):
+            if position and path.startswith(folder + "/"):
+                name = path[len(folder) + 1 :]
+                absent.update(c for c in _candidates(name, order[:position]) if not exists(c))
+
+
+def _macros(files: Mapping[str, Directives], definitions: Iterable[str]) -> dict[str, set[tuple[str, bool]]]:
+    """Every value that a macro is given anywhere: name, quoted."""
+    found: dict[str, set[tuple[str, bool]]] = {}
+    for directives in files.values():
+        for macro, name, quoted in directives.macros:
+            found.setdefault(macro, set()).add((name, quoted))
+    for definition in definitions:
+        macro, _, value = definition.partition("=")
+        value = value.replace("\\", "")
+        if len(value) > 2 and value[0] + value[-1] in ('""', "<>"):
+            found.setdefault(macro, set()).add((value[1:-1], value[0] == '"'))
+    return found
+
+
+def _unfollowed(files: Mapping[str, Directives], known: Collection[str]) -> tuple[str, ...]:
+    unknown = []
+    for path, directives in files.items():
+        for macro in sorted(directives.tested.difference(known)):
+            unknown.append(f"{path}: __has_include({macro}): the macro's value cannot be followed")
+        if "" in directives.incbins:
+            unknown.append(f"{path}: .incbin without a name in quotes cannot be followed")
+    return tuple(unknown)
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")

@@ -1,0 +1,187 @@
+"""What building would do now: targets.toml, environment and tools as they are at this moment, planned.
+
+Build, gate and watch start here, each time anew: a recorded plan is compared with this one, never trusted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.canonical import digest_document, encode
+from orchestrator.digests import signature
+from orchestrator.errors import ConfigurationError, Missing
+from orchestrator.gpu_arch import find_arch
+from orchestrator.model import Action, Project
+from orchestrator.plan import IGNORED, Surroundings, plan
+from orchestrator.targets import FILE, parse_targets, select
+from orchestrator.toolchain import (
+    Nvcc,
+    Toolchain,
+    discover,
+    find_nvcc,
+    honoured,
+    host_compiler_flags,
+    search_path,
+)
+from orchestrator.workspace import Workspace, write_atomically
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The plan as of now."""
+
+    workspace: Workspace
+    project: Project
+    actions: tuple[Action, ...]
+    """One a selected target, those that others use first."""
+    toolchains: Mapping[str, Toolchain]
+    """By target."""
+    arch_reason: str
+    """Why ``auto`` stands for what it does; empty if no target asks."""
+    notes: tuple[str, ...]
+    """Settings of the user's that have no effect here."""
+
+
+def read_project(workspace: Workspace) -> Project:
+    """targets.toml. Raises `ConfigurationError`."""
+    try:
+        text = workspace.targets_file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {FILE}: {error.strerror}", remedy="see to that file") from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            f"{FILE}: byte {error.start} is not UTF-8", remedy="save it as UTF-8"
+        ) from None
+    return parse_targets(text)
+
+
+def survey(
+    workspace: Workspace,
+    names: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    install: Callable[[Path], None] | None = None,
+    remember: bool = False,
+) -> Situation:
+    """Plan the targets named (all if none is). ``install`` provides a toolkit if there is none.
+
+    ``remember`` allows the answers of nvcc and the host compiler to be taken from an earlier build while the
+    files that gave them look untouched; the gate does not. Raises `ConfigurationError`, `Missing`,
+    `BuildFailed`.
+    """
+    project = read_project(workspace)
+    targets = select(project, names)
+    nvcc = find_nvcc(environ, workspace.toolchain)
+    if nvcc is None and install is not None:
+        install(workspace.toolchain)
+        nvcc = find_nvcc(environ, workspace.toolchain)
+    if nvcc is None:
+        raise Missing(
+            "no nvcc: not on the PATH, in CUDA_HOME, CUDA_PATH or /usr/local/cuda",
+            remedy="`freshproof build` fetches one from PyPI",
+        )
+    path, caches = search_path(environ)
+    asks = any(t.arch in ("auto", "native") for t in targets)
+    arch, arch_reason = find_arch(environ) if asks else ("", "")
+    surroundings = Surroundings(
+        nvcc=nvcc.path,
+        search_path=path,
+        honoured=honoured(environ),
+        temporary=str(workspace.work),
+        arch=arch,
+        arch_reason=arch_reason,
+    )
+    answers = _Answers(workspace.cache("toolchain.json") if remember else None)
+    toolchains = {
+        t.name: answers.ask(nvcc, path, surroundings.honoured, host_compiler_flags(t.flags)) for t in targets
+    }
+    answers.save()
+    return Situation(
+        workspace=workspace,
+        project=project,
+        actions=tuple(plan(t, surroundings) for t in targets),
+        toolchains=toolchains,
+        arch_reason=arch_reason,
+        notes=(*_notes(environ), *(f"{c} is a compiler cache and is passed over" for c in caches)),
+    )
+
+
+def _notes(environ: Mapping[str, str]) -> list[str]:
+    return [
+        f"{name} is set and has no effect on builds: write its flags into {FILE}"
+        for name in IGNORED
+        if environ.get(name) and name not in ("LD_PRELOAD", "SOURCE_DATE_EPOCH")
+    ]
+
+
+class _Answers:
+    """Toolchains already asked for, in this process and, with a ``file``, by earlier ones."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._kept: dict[str, Any] = _load(file) if file else {}
+        self._here: dict[str, Toolchain] = {}
+        self._changed = False
+
+    def ask(
+        self, nvcc: Nvcc, path: str, variables: tuple[tuple[str, str], ...], flags: tuple[str, ...]
+    ) -> Toolchain:
+        key = digest_document([nvcc.path, nvcc.reason, path, variables, flags])
+        if key not in self._here:
+            kept = self._kept.get(key)
+            if kept is not None and kept["seen"] == _seen(nvcc.path, path, kept["toolchain"]["components"]):
+                self._here[key] = _toolchain(kept["toolchain"])
+            else:
+                found = self._here[key] = discover(nvcc, path, variables, flags)
+                self._kept[key] = {
+                    "toolchain": asdict(found),
+                    "seen": _seen(nvcc.path, path, found.components),
+                }
+                self._changed = True
+        return self._here[key]
+
+    def save(self) -> None:
+        if self._file is not None and self._changed:
+            write_atomically(self._file, encode(self._kept))
+
+
+def _seen(nvcc: str, path: str, components: Sequence[Sequence[str]]) -> list[list[Any]]:
+    """What the answers depend on: the files asked, and what the PATH gives for each tool's name."""
+    found: list[list[Any]] = [[name, shutil.which(name, path=path)] for name in ("gcc", "g++", "as", "ld")]
+    for name in (nvcc, *(full for _role, full in components)):
+        try:
+            found.append([name, *signature(os.stat(name))])  # noqa: PTH116
+        except OSError:
+            found.append([name])
+    return found
+
+
+def _toolchain(kept: Mapping[str, Any]) -> Toolchain:
+    return Toolchain(
+        nvcc=kept["nvcc"],
+        reason=kept["reason"],
+        version=kept["version"],
+        search_path=kept["search_path"],
+        components=tuple((role, full) for role, full in kept["components"]),
+        toolkit_includes=tuple(kept["toolkit_includes"]),
+        system_includes=tuple(kept["system_includes"]),
+    )
+
+
+def _load(file: Path) -> dict[str, Any]:
+    """Answers of an earlier build; a damaged file counts as none."""
+    try:
+        kept = json.loads(file.read_bytes())
+        for entry in kept.values():
+            _toolchain(entry["toolchain"])
+            if not isinstance(entry["seen"], list):
+                return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return dict(kept)

@@ -1,0 +1,351 @@
+"""targets.toml: parse and check it; every error names the file, the line and the key.
+
+Pure: text in, `Project` out. The schema is described in manifests/README.md.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.errors import ConfigurationError
+from orchestrator.model import Expectations, Kind, Project, Target, Workload
+from orchestrator.tomlline import line_of
+
+SCHEMA = 1
+FILE = "manifests/targets.toml"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
+_ARCH = re.compile(r"auto|native|sm_[0-9]{2,3}[af]?")
+_SHELL = re.compile(r"[$`\"\\\x00-\x1f\x7f]")
+"""nvcc hands names to ``sh`` between double quotes, where these characters act."""
+
+_HOST_KINDS = frozenset({Kind.ARCHIVE})
+_DEVICE_KINDS = frozenset({Kind.CUBIN})
+_COMPILED = frozenset({Kind.CUBIN, Kind.FATBIN, Kind.PTX, Kind.OBJECT, Kind.SHARED_LIBRARY, Kind.EXECUTABLE})
+SUPPORTED = (Kind.CUBIN, Kind.SHARED_LIBRARY)
+
+_OWNED_FLAGS: Mapping[str, str] = {
+    "-o": "the output's path carries its digest",
+    "--output-file": "the output's path carries its digest",
+    "-odir": "the output's path carries its digest",
+    "--output-directory": "the output's path carries its digest",
+    "-M": "the dependency list is written by every build",
+    "-MM": "the dependency list is written by every build",
+    "-MD": "the dependency list is written by every build",
+    "-MMD": "the dependency list is written by every build",
+    "-MF": "the dependency list is written by every build",
+    "-MT": "the dependency list is written by every build",
+    "-MP": "the dependency list is written by every build",
+    "-c": "the target's `kind` says it",
+    "-dc": "the target's `kind` says it",
+    "-cubin": "the target's `kind` says it",
+    "-fatbin": "the target's `kind` says it",
+    "-ptx": "the target's `kind` says it",
+    "-dlink": "the target's `kind` says it",
+    "-lib": "the target's `kind` says it",
+    "-shared": "the target's `kind` says it",
+    "-E": "the target's `kind` says it",
+    "-x": "the target's `kind` says it",
+    "--keep": "each build has a private folder",
+    "-keep": "each build has a private folder",
+    "--keep-dir": "each build has a private folder",
+    "-keep-dir": "each build has a private folder",
+    "-objtemp": "each build has a private folder",
+    "-run": "a build runs nothing",
+    "--run": "a build runs nothing",
+    "--dryrun": "use `freshproof build --plan`",
+    "-dryrun": "use `freshproof build --plan`",
+    "-arch": "set `arch`",
+    "--gpu-architecture": "set `arch`",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """One TOML table with what an error message needs: where it is and how it is called."""
+
+    text: str
+    path: tuple[str, ...]
+    values: Mapping[str, Any]
+
+    def fail(self, key: str | None, what: str, remedy: str) -> ConfigurationError:
+        line = line_of(self.text, self.path, key)
+        where = ".".join(self.path + ((key,) if key else ())) or "file"
+        return ConfigurationError(f"{FILE}:{line}: {where}: {what}", remedy=remedy)
+
+    def only(self, *allowed: str) -> None:
+        """Refuse keys outside ``allowed``, with the nearest known name."""
+        for key in self.values:
+            if key not in allowed:
+                near = difflib.get_close_matches(key, allowed, n=1)
+                hint = f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(allowed)}"
+                raise self.fail(key, "unknown key", hint)
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        value = self.values.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+            raise self.fail(key, "must be a list of strings", f'write {key} = ["..."]')
+        if any("\0" in v for v in value):
+            raise self.fail(key, "holds a NUL character", "remove it: no command can carry it")
+        return tuple(value)
+
+    def string(self, key: str, default: str | None = None) -> str | None:
+        value = self.values.get(key, default)
+        if value is not None and not isinstance(value, str):
+            raise self.fail(key, "must be a string", f'write {key} = "..."')
+        return value
+
+    def integer(self, key: str, default: int | None = None, least: int = 0) -> int | None:
+        value = self.values.get(key, default)
+        if value is None:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise self.fail(key, f"must be a whole number, {least} or more", f"write {key} = {least}")
+        return value
+
+    def boolean(self, key: str, default: bool) -> bool:
+        value = self.values.get(key, default)
+        if not isinstance(value, bool):
+            raise self.fail(key, "must be true or false", f"write {key} = true")
+        return value
+
+    def table(self, key: str) -> _Table:
+        value = self.values.get(key, {})
+        if not isinstance(value, dict):
+            raise self.fail(key, "must be a table", f"write [{'.'.join((*self.path, key))}]")
+        return _Table(self.text, (*self.path, key), value)
+
+    def tables(self, key: str) -> tuple[_Table, ...]:
+        """The tables below ``key``, by name."""
+        outer = self.table(key)
+        return tuple(outer.table(name) for name in outer.values)
+
+    @property
+    def line(self) -> int:
+        return line_of(self.text, self.path, None)
+
+
+def parse_targets(text: str) -> Project:
+    """Read targets.toml. Raises `ConfigurationError` with the line and key of the first fault."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(
+            f"{FILE}: not valid TOML: {error}", remedy="correct the line named"
+        ) from None
+    root = _Table(text, (), document)
+    root.only("schema", "project", "target", "workload")
+    if document.get("schema") != SCHEMA:
+        raise root.fail("schema", f"must be {SCHEMA}", f"write schema = {SCHEMA} at the top")
+    project = root.table("project")
+    project.only("name", "source-roots")
+    roots = project.strings("source-roots") or (".",)
+    for path in roots:
+        _check_path(project, "source-roots", path)
+    targets = tuple(t for table in root.tables("target") for t in _targets(table))
+    _check_units(root, targets)
+    _check_uses(root, targets)
+    names = {t.name for t in targets}
+    workloads = tuple(_workload(table, names) for table in root.tables("workload"))
+    return Project(project.string("name") or "project", roots, targets, workloads)
+
+
+def unit_of(name: str) -> str:
+    """The target's name as an identifier: names its stamp symbol and its private folder."""
+    return re.sub(r"[^A-Za-z0-9]", "_", name)
+
+
+def select(project: Project, names: Sequence[str]) -> tuple[Target, ...]:
+    """The targets named, or all; the targets that they use come before them.
+
+    Raises `ConfigurationError` for a name that is not defined.
+    """
+    known = {t.name: t for t in project.targets}
+    chosen: dict[str, Target] = {}
+
+    def add(name: str) -> None:
+        if name in chosen:
+            return
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean `{near[0]}`?" if near else f"targets: {', '.join(known) or 'none'}"
+            raise ConfigurationError(f"no target is called `{name}` in {FILE}", remedy=hint)
+        for used in known[name].uses:
+            add(used)
+        chosen[name] = known[name]
+
+    for name in names or tuple(known):
+        add(name)
+    return tuple(chosen.values())
+
+
+def _targets(table: _Table) -> tuple[Target, ...]:
+    """One target and its variants; a variant adds flags and definitions to the target's own."""
+    base = _target(table)
+    variants = []
+    for variant in table.tables("variants"):
+        variant.only("flags", "defines")
+        _check_name(variant)
+        name = variant.path[-1]
+        variants.append(
+            Target(
+                name=f"{base.name}.{name}",
+                kind=base.kind,
+                sources=base.sources,
+                arch=base.arch,
+                include=base.include,
+                flags=base.flags + _flags(variant),
+                defines=base.defines + variant.strings("defines"),
+                uses=base.uses,
+                variant=name,
+                expect=base.expect,
+                line=variant.line,
+            )
+        )
+    return (base, *variants)
+
+
+def _target(table: _Table) -> Target:
+    table.only("kind", "sources", "arch", "include", "flags", "defines", "uses", "expect", "variants")
+    _check_name(table)
+    kind = _kind(table)
+    sources = table.strings("sources")
+    if kind in _COMPILED and len(sources) != 1:
+        raise table.fail("sources", f"{len(sources)} sources", f"a {kind} is compiled from one source")
+    for key in ("sources", "include"):
+        for path in table.strings(key):
+            _check_path(table, key, path)
+    return Target(
+        name=table.path[-1],
+        kind=kind,
+        sources=sources,
+        arch=_arch(table, kind),
+        include=table.strings("include"),
+        flags=_flags(table),
+        defines=table.strings("defines"),
+        uses=table.strings("uses"),
+        expect=_expectations(table.table("expect")),
+        line=table.line,
+    )
+
+
+def _kind(table: _Table) -> Kind:
+    value = table.string("kind")
+    names = [k.value for k in SUPPORTED]
+    if value not in names:
+        raise table.fail("kind" if value else None, f"kind is {value!r}", f"one of: {', '.join(names)}")
+    return Kind(value)
+
+
+def _arch(table: _Table, kind: Kind) -> str | None:
+    value = table.string("arch", "auto" if kind in _DEVICE_KINDS else None)
+    if value is None:
+        return None
+    if kind is Kind.SHARED_LIBRARY:
+        raise table.fail("arch", "a shared library here is host code", "remove `arch`")
+    if not _ARCH.fullmatch(value):
+        raise table.fail("arch", f"not an architecture: {value!r}", 'write "auto", "native" or "sm_90"')
+    return value
+
+
+def _flags(table: _Table) -> tuple[str, ...]:
+    flags = table.strings("flags")
+    for flag in flags:
+        reason = _OWNED_FLAGS.get(flag.split("=", 1)[0])
+        if reason:
+            raise table.fail("flags", f"`{flag}` cannot be set here", reason)
+        if not flag:
+            raise table.fail("flags", "an empty flag", "remove it")
+    return flags
+
+
+def _expectations(table: _Table) -> Expectations:
+    table.only(
+        "kernels", "symbols", "archs", "no-spills", "max-registers", "max-code-bytes",
+        "texts-present", "texts-absent",
+    )  # fmt: skip
+    return Expectations(
+        kernels=table.strings("kernels"),
+        symbols=table.strings("symbols"),
+        archs=table.strings("archs"),
+        no_spills=table.boolean("no-spills", False),
+        max_registers=table.integer("max-registers", least=1),
+        max_code_bytes=table.integer("max-code-bytes", least=1),
+        texts_present=table.strings("texts-present"),
+        texts_absent=table.strings("texts-absent"),
+    )
+
+
+def _workload(table: _Table, targets: set[str]) -> Workload:
+    table.only("command", "uses", "samples", "warmups", "worker")
+    command = table.strings("command")
+    if not command:
+        raise table.fail("command", "no command", 'write command = ["program", "argument"]')
+    uses = table.strings("uses")
+    for name in uses:
+        if name not in targets:
+            raise table.fail(
+                "uses", f"no target is called `{name}`", f"targets: {', '.join(sorted(targets))}"
+            )
+    return Workload(
+        name=table.path[-1],
+        command=command,
+        uses=uses,
+        samples=table.integer("samples", 5, 1) or 5,
+        warmups=table.integer("warmups", 1) or 0,
+        worker=table.boolean("worker", True),
+        line=table.line,
+    )
+
+
+def _check_name(table: _Table) -> None:
+    if not _NAME.fullmatch(table.path[-1]):
+        raise table.fail(None, f"not a name: {table.path[-1]!r}", "letters, digits, `-`, `_` and `+` only")
+
+
+def _check_path(table: _Table, key: str, path: str) -> None:
+    reason = unsafe_path(path)
+    if reason:
+        raise table.fail(key, f"{path!r} {reason}", "rename the file or folder")
+
+
+def unsafe_path(path: str) -> str:
+    """Why nvcc must not be given this path, or an empty text."""
+    if not path:
+        return "is empty"
+    if path.startswith(("-", "@")):
+        return f"begins with `{path[0]}`, which nvcc takes for an option"
+    found = _SHELL.search(path)
+    return f"holds {found.group()!r}, which nvcc's shell would act on" if found else ""
+
+
+def _check_units(root: _Table, targets: Sequence[Target]) -> None:
+    """Two names may not share an identifier: their stamps and folders would clash."""
+    seen: dict[str, str] = {}
+    for target in targets:
+        other = seen.setdefault(unit_of(target.name), target.name)
+        if other != target.name:
+            table = _Table(root.text, ("target", *target.name.split(".", 1)[:1]), {})
+            raise table.fail(None, f"differs from `{other}` only in punctuation", "rename one of them")
+
+
+def _check_uses(root: _Table, targets: Sequence[Target]) -> None:
+    """Every used target exists, and none uses itself, directly or through others."""
+    uses = {t.name: t.uses for t in targets}
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        table = _Table(root.text, ("target", trail[0] if trail else name), {})
+        if name in trail:
+            raise table.fail("uses", f"a circle: {' -> '.join((*trail, name))}", "break it")
+        for used in uses[name]:
+            if used not in uses:
+                raise table.fail("uses", f"no target is called `{used}`", f"targets: {', '.join(uses)}")
+            visit(used, (*trail, name))
+
+    for name in uses:
+        visit(name, ())

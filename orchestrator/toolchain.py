@@ -1,0 +1,294 @@
+"""Finds nvcc and everything that it runs, as files whose contents can be digested.
+
+The name and version of nvcc are not its identity: an edited nvcc.profile or a swapped ptxas changes the code
+while nvcc's own bytes and ``--version`` stay equal. So the toolchain is the whole set: wrapper scripts, nvcc,
+its profile, every tool beside it, libdevice, crt, libnvvm, and the host compiler with the programs behind it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.errors import BuildFailed, Missing
+from orchestrator.plan import HONOURED
+from orchestrator.tidy import tidy
+
+PINNED_VERSION = "13.0.88"
+_COMPILER_CACHES = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache", "fastbuild"})
+_TOOLS = ("nvcc", "gcc", "g++", "as", "ld")
+_DRIVERS = ("gcc", "g++")
+_BESIDE_NVCC = ("nvcc.profile", "cudafe++", "ptxas", "fatbinary", "nvlink", "bin2c", "__nvcc_device_query")
+_HOST_PROGRAMS = ("cc1plus", "cc1", "collect2", "lto-wrapper", "as", "ld")
+_HOST_FILES = ("liblto_plugin.so", "specs")
+
+
+@dataclass(frozen=True, slots=True)
+class Nvcc:
+    """An nvcc that was found."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """Everything that takes part in a compile, by name; digests are taken elsewhere."""
+
+    nvcc: str
+    reason: str
+    version: str
+    search_path: str
+    components: tuple[tuple[str, str], ...]
+    """Role and path."""
+    toolkit_includes: tuple[str, ...]
+    """nvcc's own include folders, the main one first."""
+    system_includes: tuple[str, ...]
+    """The host compiler's built-in include folders."""
+
+
+def find_nvcc(environ: Mapping[str, str], installed: Path) -> Nvcc | None:
+    """The nvcc to use: on the PATH, in CUDA_HOME, CUDA_PATH or /usr/local/cuda, or the one ``installed``."""
+    for folder in environ.get("PATH", "").split(os.pathsep):
+        path = os.path.join(folder, "nvcc")
+        if folder.startswith("/") and _is_program(path) and not _is_cache(path):
+            return Nvcc(path, "first on the PATH")
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        path = os.path.join(environ.get(variable) or "/nonexistent", "bin", "nvcc")
+        if _is_program(path):
+            return Nvcc(path, f"in {variable}; the PATH has none")
+    for path, reason in (
+        ("/usr/local/cuda/bin/nvcc", "in /usr/local/cuda; the PATH, CUDA_HOME and CUDA_PATH have none"),
+        (
+            str(installed / "nvidia" / "cu13" / "bin" / "nvcc"),
+            "the pinned toolkit from PyPI; no other was found",
+        ),
+    ):
+        if _is_program(path):
+            return Nvcc(path, reason)
+    return None
+
+
+def search_path(environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """The folders of PATH that hold a tool of a build, in their order; and the compiler caches passed over.
+
+    Folders without such a tool cannot matter, so that another shell's PATH makes nothing stale. A compiler cache
+    in front of the host compiler would answer in its place: its folder is left out.
+    """
+    kept: dict[str, None] = {}
+    caches = []
+    for folder in environ.get("PATH", "").split(os.pathsep):
+        tools = [p for name in _TOOLS if _is_program(p := os.path.join(folder, name))]
+        cached = [p for p in tools if _is_cache(p)]
+        if not folder.startswith("/") or not tools or folder in kept:
+            continue
+        if cached:
+            caches.append(cached[0])
+        else:
+            kept[folder] = None
+    for folder in ("/usr/bin", "/bin"):
+        kept.setdefault(folder)
+    return os.pathsep.join(kept), tuple(caches)
+
+
+def honoured(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The variables of nvcc's interface that are set."""
+    return tuple((name, environ[name]) for name in HONOURED if environ.get(name))
+
+
+def discover(
+    nvcc: Nvcc, path: str, variables: tuple[tuple[str, str], ...], compiler_flags: tuple[str, ...] = ()
+) -> Toolchain:
+    """Ask nvcc and the host compiler what they run.
+
+    ``compiler_flags`` are those of a target that choose the host compiler. Raises `Missing` without a C++
+    compiler, `BuildFailed` when nvcc does not answer as nvcc does.
+    """
+    environment = {"PATH": path, "LC_ALL": "C", **dict(variables)}
+    said = _run((nvcc.path, "--dryrun", "-shared", *compiler_flags, "probe.cu", "-o", "probe"), environment)
+    settings = dict(re.findall(r"^#\$ (\w+)=(.*)$", said, re.MULTILINE))
+    here = settings.get("_HERE_")
+    if here is None:
+        if "host compiler" in said or "No such file" in said or "not found" in said:
+            raise no_compiler(path, said)
+        raise BuildFailed(
+            f"{nvcc.path} did not answer `--dryrun`:\n{said.strip()}", remedy="try another nvcc"
+        )
+    top = settings.get("TOP", f"{here}/..")
+    drivers = _drivers(said, path)
+    if not drivers:
+        raise no_compiler(path, said)
+    includes = _folders(settings.get("INCLUDES", "")) + _folders(settings.get("SYSTEM_INCLUDES", ""))
+    components = [
+        *_wrappers(nvcc.path, f"{here}/nvcc", path),
+        ("nvcc", f"{here}/nvcc"),
+        *_toolkit(here, top, settings, includes),
+        *(part for number, driver in enumerate(drivers) for part in _host(driver, number, path, environment)),
+    ]
+    version = re.search(r"V(\d+\.\d+\.\d+)", _run((nvcc.path, "--version"), environment))
+    return Toolchain(
+        nvcc=nvcc.path,
+        reason=nvcc.reason,
+        version=version.group(1) if version else "unknown",
+        search_path=path,
+        components=_once(components),
+        toolkit_includes=tuple(tidy(folder) for folder in includes),
+        system_includes=builtin_includes(drivers[-1], environment),
+    )
+
+
+def host_compiler_flags(flags: Iterable[str]) -> tuple[str, ...]:
+    """Those of ``flags`` that change which programs run: the host compiler's choice and where it looks."""
+    found: list[str] = []
+    wanted = False
+    for flag in flags:
+        if wanted or flag.startswith(("-ccbin=", "--compiler-bindir=", "-m32", "-target-dir")):
+            found.append(flag)
+        wanted = flag in ("-ccbin", "--compiler-bindir", "-target-dir", "--target-directory")
+        if wanted:
+            found.append(flag)
+    return tuple(found)
+
+
+def builtin_includes(driver: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The folders that a host compiler searches unasked, those that do not exist included."""
+    quoted, bracketed = include_search((driver,), environment, os.sep)
+    return (*quoted, *bracketed)
+
+
+def include_search(
+    command: tuple[str, ...], environment: Mapping[str, str], folder: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Search paths (quoted, bracketed) of a preprocessor command, as the compiler itself tells them.
+
+    Folders that do not exist are told apart from their place in the order; they come first, where a file in
+    them would be found before any other.
+    """
+    said = _run(
+        (*command, "-E", "-v", "-x", "c++", "/dev/null", "-o", "/dev/null"), dict(environment), folder
+    )
+    missing = re.findall(r'^ignoring nonexistent directory "(.*)"$', said, re.MULTILINE)
+    found = re.search(
+        r'^#include "\.\.\." search starts here:\n(.*?)^#include <\.\.\.> search starts here:\n(.*?)^End of search',
+        said,
+        re.MULTILINE | re.DOTALL,
+    )
+    if found is None:
+        raise BuildFailed(f"`{shlex.join(command)}` did not tell its search path:\n{said.strip()}")
+    quoted, bracketed = (tuple(tidy(line[1:]) for line in part.splitlines()) for part in found.groups())
+    return quoted, (*dict.fromkeys(missing), *bracketed)
+
+
+def no_compiler(path: str, said: str = "") -> Missing:
+    """The error for a machine without a host compiler."""
+    return Missing(
+        f"no C++ compiler for nvcc on the PATH ({path})" + (f":\n{said.strip()[-500:]}" if said else ""),
+        remedy="install one: `apt install g++`, `dnf install gcc-c++` or `conda install gxx`",
+    )
+
+
+def _drivers(said: str, path: str) -> list[str]:
+    """Host compiler drivers, as full paths, in the order in which the commands name them."""
+    found: dict[str, None] = {}
+    for line in said.splitlines():
+        command = line.removeprefix("#$ ")
+        if " -D__CUDA_ARCH_LIST__=" not in command:
+            continue
+        words = shlex.split(command.split(" -D", 1)[0])
+        full = shutil.which(words[0], path=path) if words else None
+        if full:
+            found.setdefault(full)
+    return list(found)
+
+
+def _wrappers(found: str, real: str, path: str) -> list[tuple[str, str]]:
+    """Scripts and links between the name that is run and the real nvcc, in order."""
+    chain: list[tuple[str, str]] = []
+    queue = [found]
+    while queue:
+        name = queue.pop(0)
+        if any(name == seen for _role, seen in chain) or os.path.realpath(name) == os.path.realpath(real):
+            continue
+        chain.append((f"wrapper/{len(chain)}", name))
+        with open(name, "rb") as file:
+            text = file.read(1 << 16)
+        if text.startswith(b"#!"):
+            names = re.findall(r"(?<![\w.])/[\w./+-]+", text.decode("utf-8", "replace"))
+            queue += [n for n in names if os.path.isfile(n)]
+    return chain
+
+
+def _toolkit(
+    here: str, top: str, settings: Mapping[str, str], includes: Iterable[str]
+) -> Iterable[tuple[str, str]]:
+    """The files beside and below nvcc that take part."""
+    cicc = settings.get("CICC_PATH", f"{top}/nvvm/bin")
+    libdevice = settings.get("NVVMIR_LIBRARY_DIR", f"{top}/nvvm/libdevice")
+    for name in _BESIDE_NVCC:
+        if os.path.exists(f"{here}/{name}"):
+            yield name, f"{here}/{name}"
+    yield "cicc", f"{cicc}/cicc"
+    folders = [(libdevice, "libdevice"), (f"{here}/crt", "crt")]
+    folders += [(f"{top}/nvvm/lib64", "libnvvm"), (f"{top}/nvvm/lib", "libnvvm")]
+    folders += [(f"{include}/crt", "include/crt") for include in includes]
+    for folder, role in folders:
+        if os.path.isdir(folder):
+            for name in sorted(os.listdir(folder)):
+                if os.path.isfile(f"{folder}/{name}"):
+                    yield f"{role}/{name}", f"{folder}/{name}"
+
+
+def _host(driver: str, number: int, path: str, environment: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """A host compiler driver and the programs that it starts."""
+    prefix = f"host/{number}/"
+    yield f"{prefix}{os.path.basename(driver)}", driver
+    for name in (*_HOST_PROGRAMS, *_HOST_FILES):
+        option = "-print-file-name" if name in _HOST_FILES else "-print-prog-name"
+        answer = _run((driver, f"{option}={name}"), dict(environment)).strip()
+        full = answer if "/" in answer else shutil.which(answer, path=path) if answer else None
+        if full and os.path.isfile(full):
+            yield f"{prefix}{name}", tidy(full)
+
+
+def _folders(options: str) -> tuple[str, ...]:
+    """Folders of nvcc's INCLUDES and SYSTEM_INCLUDES settings."""
+    words = [w.removeprefix("-I").removeprefix("-isystem") for w in shlex.split(options)]
+    return tuple(word for word in words if word)
+
+
+def _once(components: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Each file once: gcc and g++ start the same programs."""
+    by_path: dict[str, str] = {}
+    for role, path in components:
+        by_path.setdefault(tidy(path), role)
+    return tuple((role, path) for path, role in by_path.items())
+
+
+def _run(command: tuple[str, ...], environment: dict[str, str], folder: str = os.sep) -> str:
+    """What a tool says, on both outputs."""
+    try:
+        done = subprocess.run(
+            command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, timeout=120, check=False,
+        )  # fmt: skip
+    except OSError as error:
+        raise BuildFailed(f"cannot run {command[0]}: {error.strerror}", remedy="see to that file") from None
+    except subprocess.TimeoutExpired:
+        raise BuildFailed(
+            f"{command[0]} did not answer within two minutes", remedy="try it by hand"
+        ) from None
+    return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def _is_cache(path: str) -> bool:
+    return os.path.basename(os.path.realpath(path)).lower() in _COMPILER_CACHES

@@ -1,0 +1,168 @@
+"""The disk: where everything lies below the project's root, and how files are put there.
+
+    build/artifacts/<sha256>/<name>   immutable products, at paths that carry their digest
+    build/bin/<name>                  stable links to the newest of them
+    build/manifests/<target>.json     records of this machine
+    build/logs/<target>.log           the whole output of a target's last command
+    build/work/<unit>/                a target's private folder while its command runs
+    build/cache/                      what saves time and decides nothing
+    build/lock                        held while a build runs, by its commands too
+
+Every file appears whole or not at all: written under another name, flushed, then renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.errors import ConfigurationError, FreshproofError, Missing
+from orchestrator.model import Digest
+from orchestrator.targets import FILE, unsafe_path
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The folders of one project."""
+
+    root: Path
+
+    @property
+    def build(self) -> Path:
+        return self.root / "build"
+
+    @property
+    def targets_file(self) -> Path:
+        return self.root / FILE
+
+    @property
+    def lock_file(self) -> Path:
+        """The committed, portable record (`build --lock`)."""
+        return self.root / "manifests" / "lock.json"
+
+    @property
+    def toolchain(self) -> Path:
+        """Where the toolkit from PyPI goes when there is no other."""
+        return self.build / "toolchain"
+
+    @property
+    def work(self) -> Path:
+        return self.build / "work"
+
+    def manifest(self, target: str) -> Path:
+        return self.build / "manifests" / f"{target}.json"
+
+    def log(self, target: str) -> Path:
+        return self.build / "logs" / f"{target}.log"
+
+    def cache(self, name: str) -> Path:
+        return self.build / "cache" / name
+
+    def artifact(self, digest: Digest, name: str) -> Path:
+        return self.build / "artifacts" / digest.removeprefix("sha256:") / name
+
+    def link(self, name: str) -> Path:
+        return self.build / "bin" / name
+
+    def relative(self, path: Path) -> str:
+        """``path`` as manifests write it: relative to the root."""
+        return str(path.relative_to(self.root))
+
+
+def find_root(start: Path) -> Path:
+    """The nearest folder at or above ``start`` that holds manifests/targets.toml.
+
+    Raises `ConfigurationError` if there is none, or if nvcc could not be run there safely.
+    """
+    start = Path(os.path.realpath(start))
+    for folder in (start, *start.parents):
+        if (folder / FILE).is_file():
+            reason = unsafe_path(str(folder))
+            if reason:
+                raise ConfigurationError(f"the project's folder {str(folder)!r} {reason}", remedy="rename it")
+            return folder
+    raise ConfigurationError(
+        f"no {FILE} in {start} or above it", remedy="go to the project's folder, or write the file"
+    )
+
+
+def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Put a whole file in place; a reader sees the old one or the new one, also after a power cut.
+
+    Raises `Missing` when the disk is full or the folder cannot be written.
+    """
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            with open(temporary, "wb", opener=lambda p, flags: os.open(p, flags, mode)) as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def link_atomically(link: Path, to: Path) -> None:
+    """Point a symbolic link at ``to``, relative, replacing the old one in one step."""
+    with _explained(link):
+        link.parent.mkdir(parents=True, exist_ok=True)
+        temporary = link.with_name(f".{link.name}.{os.getpid()}")
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(os.path.relpath(to, link.parent))
+        temporary.replace(link)
+
+
+def fresh_folder(path: Path) -> None:
+    """An empty folder at ``path``, whatever was there before."""
+    with _explained(path):
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir(parents=True)
+
+
+@contextlib.contextmanager
+def exclusive(workspace: Workspace, waiting: Callable[[str], None]) -> Iterator[int]:
+    """Hold the project's build lock; yields its descriptor, which commands inherit.
+
+    Since commands hold it too, the compilers of a build that was killed are waited for, not raced against.
+    ``waiting`` is told once if another build holds it.
+    """
+    path = workspace.build / "lock"
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting("another build is at work in this tree (or its compilers still are); waiting for it")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _disk_error(path, error) from error
+
+
+def _disk_error(path: Path, error: OSError) -> FreshproofError:
+    remedies = {
+        errno.ENOSPC: "free some space, then build again: nothing half-written was kept",
+        errno.EDQUOT: "free some of your quota, then build again",
+        errno.EROFS: "work in a copy of the tree that can be written",
+        errno.EACCES: "make the folder writable, or work in a copy of the tree",
+    }
+    remedy = remedies.get(error.errno or 0, "see to the folder named, then build again")
+    return Missing(f"cannot write {path}: {error.strerror}", remedy=remedy)
