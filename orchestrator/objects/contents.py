@@ -132,7 +132,7 @@ class _Walk:
         self._open_member = open_member
 
     def inside_of(self, form: Form, data: Bytes, place: str, base: int | None, depth: int) -> Iterator[Piece]:
-        """Everything inside of a piece; ``base`` is where it begins in the file, if it lies there as it is."""
+        """Everything inside of a piece; ``base`` is where it begins in the file, if it lies there raw."""
         if depth > _DEEPEST:
             raise Malformed(f"archives nested more than {_DEEPEST} deep", 0)
         if form is Form.FATBIN:

@@ -128,8 +128,12 @@ def cubin_size(data: Bytes) -> int:
     return max([elf.tables_end, *ends])
 
 
-def read_cubin(data: Bytes) -> Cubin:
-    """Everything that a cubin says about its code; `Malformed` when it is damaged or no cubin."""
+def read_cubin(data: Bytes, told_arch: str | None = None) -> Cubin:
+    """Everything that a cubin says about its code; `Malformed` when it is damaged or no cubin.
+
+    ``told_arch`` is what the container says: cubins without a note of their own do not tell sm_90a from
+    sm_90.
+    """
     elf = read_elf(data)
     if elf.machine != EM_CUDA:
         raise Malformed(f"not a cubin: e_machine is {elf.machine}, CUDA's is {EM_CUDA}", 18)
@@ -138,7 +142,7 @@ def read_cubin(data: Bytes) -> Cubin:
     symbols = elf.symbols()
     return Cubin(
         elf=elf,
-        arch=_arch(elf, tools),
+        arch=_arch(elf, tools, told_arch),
         abi=elf.abi_version,
         toolkit=toolkit,
         tools=tools,
@@ -148,13 +152,15 @@ def read_cubin(data: Bytes) -> Cubin:
     )
 
 
-def _arch(elf: Elf, tools: tuple[Tool, ...]) -> str:
+def _arch(elf: Elf, tools: tuple[Tool, ...], told_arch: str | None) -> str:
     """``sm_NN``, with the letter of an architecture-specific (a) or family-specific (f) build where noted."""
     number = elf.flags >> 8 & 0xFF if elf.abi_version >= _SM_SHIFT_SINCE_ABI else elf.flags & 0xFF
     for tool in tools:
         told = re.search(rf"-arch[ =](sm_{number}[af]?)\b", tool.options)
         if told:
             return told.group(1)
+    if told_arch and told_arch.rstrip("af") == f"sm_{number}":
+        return told_arch
     return f"sm_{number}"
 
 
