@@ -13,6 +13,9 @@ from typing import NoReturn
 
 import nox
 
+if sys.version_info < (3, 11):
+    raise SystemExit("Freshproof needs Python 3.11 or newer; this is " + sys.version.split()[0])
+
 nox.needs_version = ">=2026.4"  # sessions that require others
 
 ROOT = Path(__file__).parent

@@ -22,12 +22,13 @@ from orchestrator import __version__, environment
 from orchestrator.errors import ConfigurationError, FreshproofError
 from orchestrator.identity import compare_again, compare_loaded
 from orchestrator.launch import launch_variables, resolve_command
-from orchestrator.model import Admission, Admitted, State, Verdict, Workload
+from orchestrator.model import Admission, State, Verdict, Workload
 from orchestrator.process_samples import time_process
-from orchestrator.protocol import Check, Ready, Span, artifacts_json
+from orchestrator.protocol import Ready, Span, artifacts_json
 from orchestrator.records import SCHEMA, RecordWriter, new_run_id
-from orchestrator.spans import Breakdown, divide
-from orchestrator.worker import Usage, Worker
+from orchestrator.samples import Measured, Refusal, Sample
+from orchestrator.spans import divide
+from orchestrator.worker import Worker
 
 LOADED_PROVEN = "loaded-proven"
 FILE_PROVEN = "file-proven"
@@ -46,49 +47,6 @@ class Options:
     warmups: int
     timeout: float
     """Seconds that one sample, or the workload's start, may take."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One timing, warm-ups included (they are recorded, and counted nowhere)."""
-
-    index: int
-    warmup: bool
-    outer_ns: int
-    """On the orchestrator's clock: request to reply, or spawn to end."""
-    breakdown: Breakdown
-    """Of the worker's timed region; of the whole process where there is no worker."""
-    check: Check | None
-    usage: Usage | None
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A run that counts."""
-
-    workload: Workload
-    run_id: str
-    record: Path
-    artifacts: tuple[Admitted, ...]
-    ready: Ready | None
-    samples: tuple[Sample, ...]
-    level: str
-
-    @property
-    def counted(self) -> tuple[Sample, ...]:
-        """The samples without the warm-ups."""
-        return tuple(sample for sample in self.samples if not sample.warmup)
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why nothing was timed, or why what was timed is void."""
-
-    subject: str
-    """The workload, or several of them."""
-    when: str
-    verdicts: tuple[Verdict, ...]
-    record: Path | None
 
 
 def admit_all(root: Path, workloads: Sequence[Workload], admit: Admit) -> Refusal | None:
@@ -134,6 +92,7 @@ class _Run:
         self.nonce = secrets.token_hex(16)
         self.run_id = new_run_id(time.time_ns() // 1_000_000)
         self.path = root / "build" / "records" / f"{self.run_id}.jsonl"
+        self.shown_path = str(self.path.relative_to(root))
         self.log = self.path.with_suffix(".log")
         self.samples: list[Sample] = []
 
@@ -221,12 +180,18 @@ class _Run:
         counted = sum(not sample.warmup for sample in self.samples)
         self._write_verdict("fresh", verdicts, {"level": level, "samples": counted})
         return Measured(
-            self.workload, self.run_id, self.path, self.before.artifacts, ready, tuple(self.samples), level
+            self.workload,
+            self.run_id,
+            self.shown_path,
+            self.before.artifacts,
+            ready,
+            tuple(self.samples),
+            level,
         )
 
     def _refuse(self, when: str, verdicts: tuple[Verdict, ...]) -> Refusal:
         self._write_verdict("void", verdicts, {"when": when})
-        return Refusal(self.workload.name, when, _not_fresh(verdicts), self.path)
+        return Refusal(self.workload.name, when, _not_fresh(verdicts), self.shown_path)
 
     @contextmanager
     def _broken_is_recorded(self) -> Iterator[None]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.errors import BrokenRun, Missing
-from orchestrator.worker import Usage, ended_how
+from orchestrator.samples import Usage
+from orchestrator.worker import ended_how
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class Span:
     clock: Clock
     t0_ns: int
     t1_ns: int
-    stream: str | None
+    stream: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from orchestrator.bench import Measured, Refusal, Sample
 from orchestrator.model import Finding
+from orchestrator.samples import Measured, Refusal, Sample
 from orchestrator.stats import Summary, summarize
 
 UNACCOUNTED_WARNING = 0.05
@@ -109,7 +109,7 @@ def run_fields(run: Measured) -> dict[str, Any]:
         "state": "fresh",
         "level": run.level,
         "run_id": run.run_id,
-        "record": str(run.record),
+        "record": run.record,
         "samples": len(run.counted),
         "warmups": len(run.samples) - len(run.counted),
         "checked_by": sorted({s.check.by for s in run.samples if s.check is not None}),
@@ -126,7 +126,7 @@ def refusal_fields(refusal: Refusal) -> dict[str, Any]:
         "workload": refusal.subject,
         "state": "refused",
         "when": refusal.when,
-        "record": None if refusal.record is None else str(refusal.record),
+        "record": refusal.record,
         "verdicts": [asdict(verdict) for verdict in refusal.verdicts],
     }
 

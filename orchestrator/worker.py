@@ -29,30 +29,12 @@ from orchestrator.protocol import (
     parse_message,
     request_sample,
 )
+from orchestrator.samples import Usage
 
 MAX_LINE_BYTES = 16 << 20
 """An answer holds phases, not data; a longer line is a fault of the worker, not a reason to grow."""
 _CLOSE_SECONDS = 10.0
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What the kernel counted for a process: CPU time in ns (in steps of a clock tick) and page faults."""
-
-    user_ns: int
-    system_ns: int
-    minor_faults: int
-    major_faults: int
-
-    def __sub__(self, earlier: Usage) -> Usage:
-        """What was used since ``earlier``."""
-        return Usage(
-            self.user_ns - earlier.user_ns,
-            self.system_ns - earlier.system_ns,
-            self.minor_faults - earlier.minor_faults,
-            self.major_faults - earlier.major_faults,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from typing import Any
 
 import click
 
-from orchestrator.bench import Measured, Options, Refusal, admit_all, measure
+from orchestrator.bench import Options, admit_all, measure
 from orchestrator.errors import FreshproofError, Refused
 from orchestrator.gate import admit
 from orchestrator.gpu_arch import architectures
 from orchestrator.model import Workload
 from orchestrator.report import refusal_fields, refusal_lines, run_fields, run_lines
+from orchestrator.samples import Measured, Refusal
 from orchestrator.targets import parse_targets
 from orchestrator.workloads import choose_workloads
 from orchestrator.workspace import Workspace, find_root

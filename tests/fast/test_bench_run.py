@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator import bench
-from orchestrator.bench import Measured, Options, Refusal, measure
+from orchestrator.bench import Options, measure
 from orchestrator.errors import BrokenRun, ConfigurationError, Missing, Refused
 from orchestrator.model import Admission, Admitted, Finding, Kind, Link, State, Verdict, Workload
 from orchestrator.records import read_record
+from orchestrator.samples import Measured, Refusal
 
 FAKE = Path(__file__).with_name("fake_worker.py")
 DIGEST = "sha256:" + "a" * 64
@@ -65,7 +66,7 @@ def test_an_honest_run_counts_and_leaves_a_whole_record(tmp_path):
     assert len(result.counted) == 2
     assert result.level == "loaded-proven"
     assert gate.asked == [("host-fake",)] * 2
-    lines = read_record(result.record)
+    lines = read_record(tmp_path / result.record)
     kinds = [line["kind"] for line in lines]
     assert kinds == ["run", "env", "artifact", "drivers", "sample", "sample", "sample", "verdict"]
     assert lines[-1]["state"] == "fresh"
@@ -193,7 +194,7 @@ def test_the_workers_own_failure_keeps_its_exit_code(tmp_path):
 
 def test_output_of_the_worker_cannot_disturb_its_answers(tmp_path):
     result = run(tmp_path, "chatty")
-    assert "noise" in result.record.with_suffix(".log").read_text()
+    assert "noise" in (tmp_path / result.record).with_suffix(".log").read_text()
 
 
 def test_no_older_bytecode_can_win(tmp_path):
@@ -235,7 +236,7 @@ def test_a_workload_without_targets_proves_nothing(tmp_path):
 
 
 def test_the_record_holds_integers_in_ns_and_both_admissions(tmp_path):
-    lines = read_record(run(tmp_path).record)
+    lines = read_record(tmp_path / run(tmp_path).record)
     sample = next(line for line in lines if line["kind"] == "sample")
     assert all(isinstance(sample[key], int) for key in ("t0_ns", "t1_ns", "outer_ns", "unaccounted_ns"))
     assert lines[2]["matches"] == {"inputs": 4}
