@@ -59,11 +59,15 @@ def test_the_tool_knows_nothing_of_proofs_or_gpus_libraries(path):
     assert not {name.split(".")[0] for name in imports(path)} & {"prover", "cupy"}
 
 
+SHARED = {"orchestrator.errors", "orchestrator.model", "orchestrator.protocol", "orchestrator.spans"}
+
+
 @pytest.mark.parametrize("path", named(PROVER))
-def test_the_prover_uses_of_the_tool_only_its_errors_values_and_gate(path):
+def test_the_prover_uses_of_the_tool_only_what_is_made_to_be_shared(path):
+    """Values everywhere; the gate where artifacts are found; the frame of a command line in its own."""
     used = {name for name in imports(path) if name.split(".")[0] == "orchestrator"}
-    gate = {"orchestrator.gate"} if path.stem == "loading" else set()
-    assert used <= {"orchestrator.errors", "orchestrator.model", "orchestrator.protocol"} | gate
+    more = {"loading": {"orchestrator.gate"}, "cli": {"orchestrator", "orchestrator.cli"}}
+    assert used <= SHARED | more.get(path.stem, set())
 
 
 @pytest.mark.parametrize("path", named(PROVER))
