@@ -8,12 +8,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from orchestrator.errors import Missing, Refused
+from orchestrator.errors import Missing
 from orchestrator.model import Workload
 from orchestrator.protocol import ARTIFACTS_VARIABLE, NONCE_VARIABLE
-
-# Each makes the driver compile PTX again and run that instead of the machine code in the artifact.
-_REPLACE_MACHINE_CODE = ("CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT")
 
 _HYGIENE = {
     "CUDA_MODULE_LOADING": "EAGER",  # no kernel is first loaded inside a timed region
@@ -46,18 +43,9 @@ def launch_variables(
     """The environment of a workload's process: the caller's, made safe, with the run's identity.
 
     ``no_bytecode`` is an empty folder: with it as the cache prefix no older ``.pyc`` can win over a source.
-    Raises `Refused` where the caller's environment would run other code than the admitted artifact's.
     """
-    variables = dict(os.environ if inherited is None else inherited)
-    for name in _REPLACE_MACHINE_CODE:
-        if variables.get(name, "0") not in ("", "0"):
-            raise Refused(
-                f"{name}={variables[name]} makes the driver run code compiled from PTX at load time, "
-                "not the machine code that was verified",
-                remedy=f"unset {name}",
-            )
     return {
-        **variables,
+        **(os.environ if inherited is None else inherited),
         **_HYGIENE,
         "PYTHONPYCACHEPREFIX": str(no_bytecode),
         NONCE_VARIABLE: nonce,

@@ -16,7 +16,7 @@ from orchestrator.gpu_arch import architectures
 from orchestrator.model import Workload
 from orchestrator.report import refusal_fields, refusal_lines, run_fields, run_lines
 from orchestrator.samples import Measured, Refusal
-from orchestrator.targets import parse_targets
+from orchestrator.situation import read_project
 from orchestrator.workloads import choose_workloads
 from orchestrator.workspace import Workspace, find_root
 
@@ -47,7 +47,7 @@ def command(
     broke off, 8 something needed is missing.
     """
     root = find_root(Path.cwd())
-    project = parse_targets(Workspace(root).targets_file.read_text())
+    project = read_project(Workspace(root))
     gpus = architectures()
     chosen, announcement = choose_workloads(project, workloads, None if isinstance(gpus, str) else gpus[0])
 

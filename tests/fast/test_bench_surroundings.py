@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from orchestrator import environment
-from orchestrator.errors import ConfigurationError, Missing, Refused
+from orchestrator.errors import ConfigurationError, Missing
 from orchestrator.gpus import read_gpus
 from orchestrator.launch import launch_variables, resolve_command
 from orchestrator.model import Kind, Project, Target, Workload
@@ -87,13 +87,6 @@ def test_a_workload_gets_a_safe_environment(tmp_path):
     assert given["CUDA_CACHE_DISABLE"] == given["CUDA_DISABLE_PTX_JIT"] == "1"
     assert given["PYTHONPYCACHEPREFIX"] == str(tmp_path)
     assert given["FRESHPROOF_NONCE"] == "n0"
-
-
-@pytest.mark.parametrize("name", ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"])
-def test_code_compiled_at_load_time_is_refused(tmp_path, name):
-    with pytest.raises(Refused, match=name):
-        launch_variables("n", "{}", tmp_path, {name: "1"})
-    assert launch_variables("n", "{}", tmp_path, {name: "0"})
 
 
 def test_the_machine_is_described_and_unknown_things_have_a_reason():
