@@ -118,7 +118,7 @@ def build(
 ) -> Built:
     """Bring the targets named (all if none is) up to date.
 
-    A failed step is an outcome, not an exception; raises only what ends the whole build: `ConfigurationError`,
+    A failed step is an outcome; raises only what ends the whole build: `ConfigurationError`,
     `Missing`, `BuildFailed` from a toolchain that does not answer.
     """
     progress = progress or Progress()
@@ -323,7 +323,7 @@ class _Builder:
     def _prepare(self, action: Action) -> int:
         """Empty private folder with the generated files; returns the file system's time now, in nanoseconds.
 
-        Waits for the next tick of its clock if a source was written in this one: the two could not be told apart.
+        Waits for the next tick of its clock if a source was written in this one, which could not be told apart.
         """
         root = self.workspace.root
         work = root / work_folder(action.target)

@@ -1,8 +1,8 @@
 """The closure of an action, read from the disk after its command has run.
 
 Everything that the compile read, with digests; everything that it looked for and did not find; and in words
-what could not be followed. A file that changed while the command ran makes the whole closure untrustworthy: the
-change time of its inode tells, also when the content was put back.
+what could not be followed. A file that changed while the command ran makes the whole closure untrustworthy:
+the change time of its inode tells, also when the content was put back.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Dependency lists as nvcc and ld write them. Neither follows make's escaping.
 
-nvcc 13 (``-MD``): one name a line; a space is ``\\ ``; ``$``, ``#`` and ``:`` stand for themselves; a backslash
+nvcc 13 (``-MD``): one name a line; a space is ``\\ ``; ``$``, ``#``, ``:`` stand for themselves; a backslash
 in a name has become ``/``, so that such a file is not found afterwards and makes the target unproven.
 ld (``--dependency-file``): one name a line, nothing escaped; a second paragraph repeats each as a target.
 

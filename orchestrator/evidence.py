@@ -58,7 +58,7 @@ def gather(
     name = action.target.name
     if manifest is None:
         missing = Observation(Link.PLAN, "no-manifest", name, None, None, problem)
-        return Evidence(name, FILES_AND_PLAN, (missing,))
+        return Evidence(name, frozenset({Link.PLAN}), (missing,))
     artifact = _artifact(manifest, digests)
     return Evidence(
         name,
@@ -142,8 +142,9 @@ def _inputs(manifest: Manifest, digests: Digests, folders: Folders) -> Iterable[
             continue
         if now != material.digest:
             code = "input-changed" if now else "input-missing"
+            note = f"{material.path}: {'its content changed' if now else 'is gone'}"
             observations.append(
-                Observation(Link.INPUTS, code, material.path, material.digest, now or "missing")
+                Observation(Link.INPUTS, code, material.path, material.digest, now or "missing", note)
             )
     for folder, names in closure.absent:
         try:
@@ -191,7 +192,14 @@ def _toolchain(manifest: Manifest, components: Sequence[Component]) -> Iterable[
             observations.append(Observation(Link.TOOLCHAIN, "tool-unreadable", is_now.path, was.digest, None))
         elif was.digest != is_now.digest:
             observations.append(
-                Observation(Link.TOOLCHAIN, "tool-changed", is_now.path, was.digest, is_now.digest)
+                Observation(
+                    Link.TOOLCHAIN,
+                    "tool-changed",
+                    is_now.path,
+                    was.digest,
+                    is_now.digest,
+                    f"{is_now.path}: this tool's content changed",
+                )
             )
     if not observations and recorded:
         count = f"{len(recorded)} components of toolkit {manifest.toolkit_version}"
@@ -208,7 +216,8 @@ def _artifact(manifest: Manifest, digests: Digests) -> tuple[Observation, ...]:
             Observation(Link.ARTIFACT, "artifact-unreadable", product.path, product.digest, None, str(error)),
         )
     code = "artifact" if now == product.digest else "artifact-changed" if now else "artifact-missing"
-    return (Observation(Link.ARTIFACT, code, product.path, product.digest, now or "missing"),)
+    note = f"{product.path}: {'its bytes are not those that were built' if now else 'is gone'}"
+    return (Observation(Link.ARTIFACT, code, product.path, product.digest, now or "missing", note),)
 
 
 def _all_match(observations: Iterable[Observation]) -> bool:

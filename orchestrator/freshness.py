@@ -36,7 +36,7 @@ def _finding(o: Observation) -> Finding | None:
         return None
     known = o.recorded is not None and o.observed is not None
     if known:
-        message = o.note or f"{o.subject}: recorded {o.recorded}, now {o.observed}"
+        message = o.note or f"{o.subject}: not as recorded"
     else:
         message = o.note or f"{o.subject}: could not be established"
     return Finding(

@@ -10,7 +10,7 @@ DEFAULT_ARCH = "sm_90"
 
 def find_arch(environ: Mapping[str, str]) -> tuple[str, str]:
     """What ``auto`` stands for on this machine (``sm_NN``), and why."""
-    found = _architectures()
+    found = architectures()
     if isinstance(found, str):
         return DEFAULT_ARCH, f"the default: {found}"
     visible = environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
@@ -21,7 +21,7 @@ def find_arch(environ: Mapping[str, str]) -> tuple[str, str]:
     return found[0], f"GPU 0 of several kinds ({', '.join(found)})"
 
 
-def _architectures() -> list[str] | str:
+def architectures() -> list[str] | str:
     """One ``sm_NN`` a GPU in NVML's order, or why there is none."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")

@@ -97,8 +97,8 @@ def absent_names(
 ) -> tuple[set[str], tuple[str, ...]]:
     """Names that must stay absent, and in words what could not be followed.
 
-    ``files`` is the closure with its directives; ``forced`` the names of ``-include``, which are looked for in
-    the working folder first; ``definitions`` the values of ``-D``; ``exists`` tells whether a file is there now.
+    ``files`` is the closure with its directives; ``forced`` the names of ``-include``, which are looked for
+    in the working folder first; ``definitions`` the values of ``-D``; ``exists`` tells whether a file is there.
     """
     absent: set[str] = set()
     macros = _macros(files, definitions)

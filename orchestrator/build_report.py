@@ -1,0 +1,140 @@
+"""What a build says: one line a target that cannot scroll away, then one line with the counts.
+
+Pure: values in, lines or a JSON document out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from orchestrator.build import Built, Outcome, Result
+from orchestrator.model import Verdict
+from orchestrator.situation import Situation
+
+
+def opening_lines(situation: Situation) -> list[str]:
+    """Which nvcc, which architecture, and why."""
+    lines = []
+    for toolchain in dict.fromkeys(situation.toolchains.values()):
+        compilers = sorted(p for role, p in toolchain.components if role in ("host/0/gcc", "host/0/g++"))
+        beside = f", host compiler {compilers[0]}" if compilers else ""
+        lines.append(f"nvcc {toolchain.version}: {toolchain.nvcc} ({toolchain.reason}){beside}")
+    archs = sorted({a.arch for a in situation.actions if a.arch and a.target.arch in ("auto", "native")})
+    if archs:
+        lines.append(f"arch {', '.join(archs)}: {situation.arch_reason}")
+    lines += [f"note: {note}" for note in situation.notes]
+    return lines
+
+
+def outcome_line(outcome: Outcome, width: int) -> str:
+    """A target's line: what was done, how long it took, why, and where the record lies."""
+    seconds = f"{outcome.seconds:7.2f} s" if outcome.seconds else " " * 9
+    words = [f"  {outcome.result:<8} {outcome.target:<{width}} {seconds}  {outcome.reason}".rstrip()]
+    if outcome.same_code:
+        words.append("(machine code unchanged)")
+    if outcome.result is Result.BUILT:
+        words.append(f"-> {outcome.manifest}")
+    return " ".join(words)
+
+
+def failure_lines(outcome: Outcome) -> list[str]:
+    """A failed target: the tool's own message, whole, and what to do."""
+    lines = [f"--- {outcome.target} failed", *outcome.message.splitlines()]
+    if outcome.remedy:
+        lines.append(f"  -> {outcome.remedy}")
+    return lines
+
+
+def closing_lines(
+    built: Built, seconds: float, lock_lines: Sequence[str], unused: Sequence[str]
+) -> list[str]:
+    """Files that no target reads, how the build compares with the lock, and the counts, last."""
+    lines = []
+    if unused:
+        lines.append(f"no target reads: {', '.join(unused)}")
+    lines += lock_lines
+    counts = [
+        f"{built.count(result)} {result}"
+        for result in Result
+        if built.count(result) or result in (Result.BUILT, Result.FRESH, Result.FAILED)
+    ]
+    lines.append(f"{', '.join(counts)} in {seconds:.2f} s")
+    return lines
+
+
+def command_lines(situation: Situation) -> list[str]:
+    """For ``--plan``: the commands as they would run, with all of their environment."""
+    import shlex
+
+    lines = []
+    for action in situation.actions:
+        variables = [f"{name}={shlex.quote(value)}" for name, value in action.environment]
+        lines += [f"# {action.target.name}", shlex.join(("env", "-i", *variables, *action.argv)), ""]
+    return lines[:-1]
+
+
+def built_fields(
+    built: Built, seconds: float, lock_lines: Sequence[str], unused: Sequence[str]
+) -> dict[str, Any]:
+    """For ``--json``."""
+    return {
+        "schema": "freshproof/build/1",
+        "toolchain": toolchain_fields(built.situation),
+        "targets": [
+            {
+                "target": outcome.target,
+                "result": outcome.result,
+                "reason": outcome.reason,
+                "seconds": outcome.seconds,
+                "manifest": outcome.manifest,
+                "artifact": outcome.artifact,
+                "same_code": outcome.same_code,
+                "message": outcome.message,
+                "remedy": outcome.remedy,
+                "before": verdict_fields(outcome.verdict),
+            }
+            for outcome in built.outcomes
+        ],
+        "lock": list(lock_lines),
+        "unused": list(unused),
+        "seconds": seconds,
+    }
+
+
+def toolchain_fields(situation: Situation) -> list[dict[str, Any]]:
+    return [
+        {"nvcc": t.nvcc, "version": t.version, "reason": t.reason}
+        for t in dict.fromkeys(situation.toolchains.values())
+    ]
+
+
+def verdict_fields(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as JSON."""
+    return {
+        "target": verdict.target,
+        "state": verdict.state,
+        "findings": [asdict(finding) for finding in verdict.findings],
+        "matches": dict(verdict.matches),
+    }
+
+
+def verdict_lines(verdicts: Iterable[Verdict]) -> list[str]:
+    """Every finding of every target, or what makes it fresh."""
+    lines = []
+    for verdict in verdicts:
+        lines.append(f"{verdict.target}: {verdict.state}")
+        for finding in verdict.findings:
+            lines.append(f"  {finding.link}: {finding.message}")
+            if finding.recorded is not None or finding.observed is not None:
+                lines.append(f"    recorded {finding.recorded or 'nothing'}")
+                lines.append(f"    now      {finding.observed or 'unknown'}")
+            lines.append(f"    -> {finding.remedy}")
+        if not verdict.findings:
+            lines.append("  " + _matched(dict(verdict.matches)))
+    return lines
+
+
+def _matched(matches: Mapping[Any, int]) -> str:
+    return "as recorded: " + ", ".join(str(link) for link, count in matches.items() if count)
