@@ -83,9 +83,7 @@ def checked(what: str) -> Iterator[None]:
     try:
         yield
     except (runtime.CUDARuntimeError, driver.CUDADriverError) as error:
-        raise BrokenRun(
-            f"{what}: {error}", remedy="rerun under compute-sanitizer"
-        ) from None
+        raise BrokenRun(f"{what}: {error}", remedy="rerun under compute-sanitizer") from None
 
 
 class Kernel:

@@ -1,0 +1,95 @@
+// Which element goes where in an NTT: the index arithmetic of ntt_pass.cuh, apart from the arithmetic of elements.
+//
+// A transform of n = 2^log_n points runs in passes. A pass combines R = 2^K sub-transforms of length s each into one
+// of length s R, by an R-point transform in every column; the product of all R is n. It is Stockham's self-sorting
+// algorithm, decimation in time (Cochran et al., "What is the fast Fourier transform?", 1967; Van Loan, "Computational
+// Frameworks for the FFT", 1992, section 1.7): natural order in and out, and no pass that only permutes. With w_m a
+// primitive m-th root of unity, column i = q + s p, q < s, p < n / (s R):
+//
+//     out[q + s (t + R p)] = sum_r  w_R^(r t) * (w_(s R)^(q r) * in[i + (n / R) r])          r, t < R
+//
+// Inside a block the same formula splits the R-point transform into rounds of radix 8 (the last one 2 or 4 if K
+// asks for it): there n is R, and a thread holds the 8 rows u + (R / 8) j, u < R / 8 ("unit"), in every round.
+#pragma once
+#include <cstdint>
+
+#include "../dialect.cuh"
+
+namespace freshproof {
+namespace ntt {
+
+// One pass over a vector. log_s: sub-transforms' length so far. flip: read in[-k mod n] for in[k], which turns the
+// transform into the inverse one but for the factor 1 / n.
+struct PassShape {
+  unsigned log_n;
+  unsigned log_s;
+  bool flip;
+};
+
+// The tile of a block: R rows by C columns, R C / 8 threads. C makes a row of the tile 128 contiguous bytes or more.
+template <unsigned K> struct Tile {
+  static constexpr unsigned rows = 1u << K;
+  static constexpr unsigned units = rows / 8;
+  static constexpr unsigned columns = K >= 9 ? 4 : 1024u / rows;
+  static constexpr unsigned threads = units * columns;
+  static constexpr unsigned rounds = (K + 2) / 3;
+  // Bits of the last round: 3, or what is left.
+  static constexpr unsigned last_bits = K % 3 == 0 ? 3 : K % 3;
+  // 16-byte slots of one plane of the exchange; two planes make an element.
+  static constexpr unsigned slots = (rows + rows / 8) * columns;
+  static constexpr unsigned shared_bytes = rounds > 1 ? 2 * 16 * slots : 0;
+};
+
+// Element that column i reads for row r.
+template <unsigned K> __host__ __device__ __forceinline__ uint32_t read_index(const PassShape& a, uint32_t i, uint32_t r) {
+  const uint32_t k = i + (r << (a.log_n - K));
+  return a.flip ? (0u - k) & ((1u << a.log_n) - 1) : k;
+}
+
+// Element that column i writes for row t.
+template <unsigned K> __host__ __device__ __forceinline__ uint32_t write_index(const PassShape& a, uint32_t i, uint32_t t) {
+  const uint32_t q = i & ((1u << a.log_s) - 1);
+  const uint32_t p = i >> a.log_s;
+  return q + ((t + (p << K)) << a.log_s);
+}
+
+// Entry of the pass's factor table for column i, row r: tables of length 2^(log_f + K), where log_f is log_s for
+// twiddles (entry q + s r) and log_n - K for a factor that differs in every element.
+__host__ __device__ __forceinline__ uint32_t factor_index(unsigned log_f, uint32_t i, uint32_t r) {
+  return (i & ((1u << log_f) - 1)) + (r << log_f);
+}
+
+// A round of radix 2^bits in a tile: a thread's 8 rows are 2^(3 - bits) groups of 2^bits. Group e consists of the
+// registers j = e + 2^(3 - bits) k, k < 2^bits, and has the index u + (R / 8) e = q + s p among all groups.
+template <unsigned K> __host__ __device__ __forceinline__ uint32_t group_index(uint32_t unit, unsigned e) {
+  return unit + e * Tile<K>::units;
+}
+
+// Row of the tile that output t of a group goes to.
+__host__ __device__ __forceinline__ uint32_t group_row(unsigned bits, unsigned log_s, uint32_t group, uint32_t t) {
+  const uint32_t q = group & ((1u << log_s) - 1);
+  const uint32_t p = group >> log_s;
+  return q + ((t + (p << bits)) << log_s);
+}
+
+// Slot of an element in a plane of the exchange. One row of padding after every eight keeps the eight lanes of a
+// 128-byte access in eight banks, whether they differ in q or in p.
+template <unsigned K> __host__ __device__ __forceinline__ uint32_t slot(uint32_t row, uint32_t column) {
+  return (row + (row >> 3)) * Tile<K>::columns + column;
+}
+
+// Start of a round's twiddles, in 16-byte units, for the round that begins with sub-transforms of length 2^log_s:
+// after the radix-8 rounds before it, which have 7 entries of 64 bytes for each q, from length 8 on.
+__host__ __device__ __forceinline__ uint32_t round_offset(unsigned log_s) {
+  uint32_t offset = 0;
+  for (unsigned done = 3; done < log_s; done += 3) offset += 7u * 4u << done;
+  return offset;
+}
+
+// Position of w_(s 2^bits)^(q k), k > 0, in its round's twiddles: plane m of 4 (w low, w high, quotient low, high).
+__host__ __device__ __forceinline__ uint32_t round_entry(unsigned log_s, uint32_t k, unsigned m, uint32_t q) {
+  return (((k - 1) * 4 + m) << log_s) + q;
+}
+
+}  // namespace ntt
+}  // namespace freshproof

@@ -1,0 +1,112 @@
+// x * w mod p for a constant w, by an estimate of the quotient.
+//
+// With w comes q = floor(w B^N / p), B = 2^32. Then t = floor(x q / B^N) is the quotient of x w by p or up to two
+// less, and x w - t p needs only the low N words of both products: N (3 N + 2) / 2 + 1 wide multiplications for any
+// modulus, where Montgomery's method takes 2 N^2 and N narrow ones. w is in standard form, x and the result in any
+// form (both stay in it). Source: Harvey, "Faster arithmetic for number-theoretic transforms" (J. Symb. Comp. 2014),
+// section 3, who credits V. Shoup.
+//
+// Words: a functor w(i), i < N; constants known to the compiler become immediates.
+#pragma once
+#include "../mont32.cuh"
+
+namespace freshproof {
+
+// Even and odd accumulators as in mont32.cuh, here for the upper words of a product: columns N - 2 and up.
+// t = floor(x q / B^N), or one less: the columns below N - 2 are left out, which are worth under 14 / B.
+// Cost: N (N + 1) / 2 + N - 1 wide multiplications.
+template <unsigned N, class Words>
+__host__ __device__ __forceinline__ void high_product(uint32_t* t, const uint32_t* x, const Words& q) {
+  uint32_t even[N + 2] = {};  // words N - 2 ... 2N - 1
+  uint32_t odd[N + 1] = {};   // words N - 1 ... 2N - 1
+  FRESHPROOF_UNROLL
+  for (unsigned j = 0; j < N; ++j) {
+    const unsigned even_start = j + 1 == N ? 1 : N - 2 - j;
+    FRESHPROOF_UNROLL
+    for (unsigned i = even_start; i < N; i += 2) {
+      const unsigned k = i + j - (N - 2);
+      even[k] = i == even_start ? ptx::mad_lo_cc(q(i), x[j], even[k]) : ptx::madc_lo_cc(q(i), x[j], even[k]);
+      even[k + 1] = ptx::madc_hi_cc(q(i), x[j], even[k + 1]);
+    }
+    if (j % 2 == 0 && j > 0) even[j + 2] = ptx::addc(0, 0);  // the row ended below a new pair: its carry opens it
+    const unsigned odd_start = N - 1 - j;
+    FRESHPROOF_UNROLL
+    for (unsigned i = odd_start; i < N; i += 2) {
+      const unsigned k = i + j - (N - 1);
+      odd[k] = i == odd_start ? ptx::mad_lo_cc(q(i), x[j], odd[k]) : ptx::madc_lo_cc(q(i), x[j], odd[k]);
+      odd[k + 1] = ptx::madc_hi_cc(q(i), x[j], odd[k + 1]);
+    }
+    if (j % 2 == 1) odd[j + 1] = ptx::addc(0, 0);
+  }
+  ptx::add_cc(even[1], odd[0]);
+  FRESHPROOF_UNROLL
+  for (unsigned k = 0; k < N; ++k) t[k] = ptx::addc_cc(even[k + 2], odd[k + 1]);
+}
+
+// (even + odd B) += x * (words y(First) ... y(N - 1)) B^First, mod B^N. Here even[k] is word k, odd[k] word k + 1.
+template <unsigned N, unsigned First, class Words>
+__host__ __device__ __forceinline__ void add_low_product(uint32_t* even, uint32_t* odd, const uint32_t* x,
+                                                         const Words& y) {
+  FRESHPROOF_UNROLL
+  for (unsigned j = 0; j + First < N; ++j) {
+    const unsigned even_start = First + (First + j) % 2;
+    FRESHPROOF_UNROLL
+    for (unsigned i = even_start; i + j + 2 <= N; i += 2) {
+      const unsigned k = i + j;
+      even[k] = i == even_start ? ptx::mad_lo_cc(y(i), x[j], even[k]) : ptx::madc_lo_cc(y(i), x[j], even[k]);
+      even[k + 1] = ptx::madc_hi_cc(y(i), x[j], even[k + 1]);
+    }
+    const unsigned odd_start = First + (First + j + 1) % 2;
+    FRESHPROOF_UNROLL
+    for (unsigned i = odd_start; i + j < N; i += 2) {
+      const unsigned k = i + j - 1;
+      odd[k] = i == odd_start ? ptx::mad_lo_cc(y(i), x[j], odd[k]) : ptx::madc_lo_cc(y(i), x[j], odd[k]);
+      if (i + j + 1 < N) odd[k + 1] = ptx::madc_hi_cc(y(i), x[j], odd[k + 1]);
+    }
+  }
+}
+
+// The words of B^N - p.
+template <class P> struct NegatedModulusWords {
+  __host__ __device__ __forceinline__ uint32_t operator()(unsigned i) const {
+    return i == 0 ? 0u - P::modulus(0) : ~P::modulus(i);  // p is odd: no carry leaves word 0
+  }
+};
+
+// even + odd B = -t p mod B^N. The low words of both moduli are sums of few powers of two, and those products are
+// additions, which run beside the multiply pipe:
+//   BLS12-381: p = 1 + (B - 1) B + ...    -t p = -t + t B + t (words 2.. of B^N - p)      saves 13 of 64 half-products
+//   BN254:     p = 1 - 2^28 + B + ...     -t p = -t + 2^28 t + t (words 1.. of B^N - p)   saves 15
+template <class P>
+__host__ __device__ __forceinline__ void negated_multiple(uint32_t* even, uint32_t* odd, const uint32_t* t) {
+  constexpr unsigned N = P::words;
+  constexpr bool one_minus_one = P::modulus(0) == 1u && P::modulus(1) == 0xffffffffu;
+  constexpr bool shift_28 = P::modulus(0) == 0xf0000001u;
+  static_assert(one_minus_one || shift_28, "a modulus whose low words are neither curve's");
+  FRESHPROOF_UNROLL
+  for (unsigned k = 0; k < N; ++k) {
+    const uint32_t start = shift_28 ? t[k] << 28 | (k > 0 ? t[k - 1] >> 4 : 0u) : 0u;
+    even[k] = k == 0 ? ptx::sub_cc(start, t[k]) : ptx::subc_cc(start, t[k]);
+    if (k + 1 < N) odd[k] = one_minus_one ? t[k] : 0u;
+  }
+  add_low_product<N, one_minus_one ? 2 : 1>(even, odd, t, NegatedModulusWords<P>{});
+}
+
+// out = x w mod p, canonical, for any x < 2p. Then x q / B^N is less than x w / p by under x / B^N < 0.91, the
+// estimate t by under 1 + 14 / B more, so x w - t p < 2p < B^N.
+template <class P, class W, class Q>
+__host__ __device__ __forceinline__ void shoup_mul(uint32_t* out, const uint32_t* x, const W& w, const Q& q) {
+  constexpr unsigned N = P::words;
+  uint32_t t[N], even[N], odd[N - 1], sum[N];
+  high_product<N>(t, x, q);
+  negated_multiple<P>(even, odd, t);
+  add_low_product<N, 0>(even, odd, x, w);
+  sum[0] = even[0];
+  FRESHPROOF_UNROLL
+  for (unsigned k = 1; k < N; ++k) {
+    sum[k] = k == 1 ? ptx::add_cc(even[k], odd[k - 1]) : ptx::addc_cc(even[k], odd[k - 1]);
+  }
+  subtract_modulus<P>(out, sum);
+}
+
+}  // namespace freshproof
