@@ -323,7 +323,8 @@ class _Builder:
     def _prepare(self, action: Action) -> int:
         """Empty private folder with the generated files; returns the file system's time now, in nanoseconds.
 
-        Waits for the next tick of its clock if a source was written in this one, which could not be told apart.
+        Waits for the next tick of its clock if a source was written in this one: an edit before the command
+        and one after its start could not be told apart.
         """
         root = self.workspace.root
         work = root / work_folder(action.target)

@@ -98,7 +98,7 @@ def absent_names(
     """Names that must stay absent, and in words what could not be followed.
 
     ``files`` is the closure with its directives; ``forced`` the names of ``-include``, which are looked for
-    in the working folder first; ``definitions`` the values of ``-D``; ``exists`` tells whether a file is there.
+    in the working folder first; ``definitions`` the values of ``-D``; ``exists`` tells whether one is there.
     """
     absent: set[str] = set()
     macros = _macros(files, definitions)

@@ -116,7 +116,7 @@ def _notes(environ: Mapping[str, str]) -> list[str]:
     return [
         f"{name} is set and has no effect on builds: write its flags into {FILE}"
         for name in IGNORED
-        if environ.get(name) and name not in ("LD_PRELOAD", "SOURCE_DATE_EPOCH")
+        if environ.get(name)
     ]
 
 

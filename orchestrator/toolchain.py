@@ -78,8 +78,8 @@ def find_nvcc(environ: Mapping[str, str], installed: Path) -> Nvcc | None:
 def search_path(environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """The folders of PATH that hold a tool of a build, in their order; and the compiler caches passed over.
 
-    Folders without such a tool cannot matter, so another shell's PATH makes nothing stale. A compiler cache in
-    front of the host compiler would answer in its place: its folder is left out.
+    Folders without such a tool cannot matter, so another shell's PATH makes nothing stale. A compiler cache
+    in front of the host compiler would answer in its place: its folder is left out.
     """
     kept: dict[str, None] = {}
     caches = []

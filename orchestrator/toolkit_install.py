@@ -63,7 +63,8 @@ def _fetch(part: Path) -> None:
     wanted.write_text(REQUIREMENTS, encoding="utf-8")
     command = [
         sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
-        "--no-compile", "--only-binary", ":all:", "--require-hashes", "--target", str(part), "--requirement", str(wanted),
+        "--no-compile", "--only-binary", ":all:", "--require-hashes", "--target", str(part),
+        "--requirement", str(wanted),
     ]  # fmt: skip
     # pip refuses a target beside a user install, which a setting of the user's may ask for.
     environment = {k: v for k, v in os.environ.items() if k not in ("PIP_USER", "PIP_TARGET", "PIP_PREFIX")}
