@@ -5,24 +5,14 @@
 // overflows N limbs, and the product needs no limb beyond N + 1.
 #pragma once
 #include <cstdint>
-#include <cstring>
+
+#include "dialect.cuh"
+#include "limb.cuh"
+#include "x86_64.cuh"
 
 namespace freshproof {
 
 using Wide = unsigned __int128;
-
-// The 64-bit limbs of the words that `word(i)` gives.
-template <unsigned N> struct Limbs {
-  uint64_t limb[N];
-};
-
-template <unsigned N> constexpr Limbs<N> limbs_of(uint32_t (*word)(unsigned)) {
-  Limbs<N> out{};
-  for (unsigned i = 0; i < N; ++i) out.limb[i] = uint64_t(word(2 * i)) | uint64_t(word(2 * i + 1)) << 32;
-  return out;
-}
-
-template <class P> inline constexpr Limbs<P::words / 2> modulus_limbs = limbs_of<P::words / 2>(P::modulus);
 
 // a + b + carry; the carry out replaces `carry`.
 __forceinline__ uint64_t add_carry(uint64_t a, uint64_t b, unsigned char& carry) {
@@ -58,16 +48,21 @@ __forceinline__ uint64_t multiply_add(uint64_t t, uint64_t a, uint64_t b, uint64
 }
 
 // out = t mod p for t < 2p, without a branch.
-template <class P> __forceinline__ void limbs_reduce(uint64_t* out, const uint64_t* t) {
+template <class P> __forceinline__ void limbs_reduce(Limb* out, const uint64_t (&t)[P::words / 2]) {
+#ifdef __x86_64__
+  x86_reduce(out, t, modulus_limbs<P>.limb);
+#else
   constexpr unsigned N = P::words / 2;
   uint64_t reduced[N];
   unsigned char borrow = 0;
   for (unsigned i = 0; i < N; ++i) reduced[i] = sub_borrow(t[i], modulus_limbs<P>.limb[i], borrow);
-  for (unsigned i = 0; i < N; ++i) out[i] = borrow ? t[i] : reduced[i];
+  const uint64_t keep = -uint64_t(borrow);
+  for (unsigned i = 0; i < N; ++i) out[i] = reduced[i] ^ ((reduced[i] ^ t[i]) & keep);
+#endif
 }
 
 // out = a + b mod p.
-template <class P> __forceinline__ void limbs_add(uint64_t* out, const uint64_t* a, const uint64_t* b) {
+template <class P> __forceinline__ void limbs_add(Limb* out, const Limb* a, const Limb* b) {
   constexpr unsigned N = P::words / 2;
   uint64_t sum[N];
   unsigned char carry = 0;
@@ -76,7 +71,7 @@ template <class P> __forceinline__ void limbs_add(uint64_t* out, const uint64_t*
 }
 
 // out = a - b mod p.
-template <class P> __forceinline__ void limbs_sub(uint64_t* out, const uint64_t* a, const uint64_t* b) {
+template <class P> __forceinline__ void limbs_sub(Limb* out, const Limb* a, const Limb* b) {
   constexpr unsigned N = P::words / 2;
   uint64_t difference[N];
   unsigned char borrow = 0;
@@ -89,7 +84,7 @@ template <class P> __forceinline__ void limbs_sub(uint64_t* out, const uint64_t*
 // out = a * b / R mod p: operand scanning with the reduction interleaved (CIOS; Koc, Acar, Kaliski, "Analyzing
 // and Comparing Montgomery Multiplication Algorithms", IEEE Micro 1996). Because p's top bit is free, the two
 // carries of a row meet in one limb without overflow. Cost: 2 N^2 + N multiplications.
-template <class P> __forceinline__ void limbs_mul(uint64_t* out, const uint64_t* a, const uint64_t* b) {
+template <class P> __attribute__((noinline)) void limbs_mul_portable(Limb* out, const Limb* a, const Limb* b) {
   constexpr unsigned N = P::words / 2;
   uint64_t t[N] = {};
   for (unsigned i = 0; i < N; ++i) {
@@ -104,6 +99,18 @@ template <class P> __forceinline__ void limbs_mul(uint64_t* out, const uint64_t*
     t[N - 1] = product_carry + reduce_carry;
   }
   limbs_reduce<P>(out, t);
+}
+
+// out = a * b / R mod p. Out of line: the multiplication wants every register for itself.
+template <class P> __attribute__((noinline)) void limbs_mul(Limb* out, const Limb* a, const Limb* b) {
+#ifdef __x86_64__
+  if (use_adx) {
+    uint64_t t[P::words / 2];
+    adx_mul<P::negative_inverse64>(t, a, b, modulus_limbs<P>.limb);
+    return limbs_reduce<P>(out, t);
+  }
+#endif
+  limbs_mul_portable<P>(out, a, b);
 }
 
 }  // namespace freshproof

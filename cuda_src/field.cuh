@@ -80,24 +80,19 @@ template <class P> struct alignas(16) Field {
     return out;
   }
 #else
-  static constexpr unsigned limbs = P::words / 2;
+  friend __forceinline__ Field operator+(const Field& a, const Field& b) { return by_limbs<limbs_add<P>>(a, b); }
 
-  friend __forceinline__ Field operator+(const Field& a, const Field& b) { return with_limbs(limbs_add<P>, a, b); }
+  friend __forceinline__ Field operator-(const Field& a, const Field& b) { return by_limbs<limbs_sub<P>>(a, b); }
 
-  friend __forceinline__ Field operator-(const Field& a, const Field& b) { return with_limbs(limbs_sub<P>, a, b); }
-
-  friend __forceinline__ Field operator*(const Field& a, const Field& b) { return with_limbs(limbs_mul<P>, a, b); }
+  friend __forceinline__ Field operator*(const Field& a, const Field& b) { return by_limbs<limbs_mul<P>>(a, b); }
 
   __forceinline__ Field sqr() const { return *this * *this; }
 
-  template <class Operation>
-  static __forceinline__ Field with_limbs(Operation operation, const Field& a, const Field& b) {
-    uint64_t x[limbs], y[limbs], z[limbs];
-    memcpy(x, a.w, sizeof x);
-    memcpy(y, b.w, sizeof y);
-    operation(z, x, y);
+  template <void operation(Limb*, const Limb*, const Limb*)>
+  static __forceinline__ Field by_limbs(const Field& a, const Field& b) {
     Field out;
-    memcpy(out.w, z, sizeof z);
+    operation(reinterpret_cast<Limb*>(out.w), reinterpret_cast<const Limb*>(a.w),
+              reinterpret_cast<const Limb*>(b.w));
     return out;
   }
 #endif
