@@ -5,8 +5,8 @@ Two kinds of constraint, mixed in a given share:
     (c w_i + w_j) * (w_k + d) = w_new      dense: w_new is spread over the whole field
     w_bit * (w_bit - 1) = 0                binary: the witness of hash circuits is mostly such wires
 
-with i, j, k random among the earlier wires (no wire twice in one row: some readers keep the last one only)
-and c, d random.
+with i, j, k random among the earlier wires, w_j itself dense, and c, d random. No wire comes twice in one
+row: some readers keep only the last.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ def synthesize(shape: Shape) -> tuple[ConstraintSystem, NDArray[np.uint8]]:
 
 
 def _pick_wires(shape: Shape, first_new: int, n_dense: int) -> NDArray[np.uint32]:
-    """i, j, k for each dense constraint: earlier wires, i != j, k != 0 (wire 0 carries d)."""
-    picks = _random_words(shape, "picks", 3 * n_dense).reshape(n_dense, 3)
-    earlier = first_new + np.arange(n_dense, dtype=np.uint64)
-    one = np.uint64(1)
-    i = picks[:, 0] % earlier
-    j = (i + one + picks[:, 1] % (earlier - one)) % earlier
-    k = one + picks[:, 2] % (earlier - one)
-    return np.stack([i, j, k], axis=1).astype(np.uint32)
+    """i, j, k for each dense constraint: i any earlier wire, j one of random value, k any but wire 0."""
+    picks = _random_words(shape, "picks", 3 * n_dense).reshape(n_dense, 3).T
+    made = np.arange(n_dense, dtype=np.uint64)  # wires that the constraints before have added
+    i = picks[0] % (first_new + made)
+    j = 1 + picks[1] % (N_PUBLIC + N_SEEDS + made)
+    j += np.where(j > N_PUBLIC + N_SEEDS, np.uint64(shape.n_binary), np.uint64(0))  # past the bits
+    k = 1 + picks[2] % (first_new - 1 + made)
+    return np.stack([np.where(i == j, 0, i), j, k], axis=1).astype(np.uint32)
 
 
 def _extend(values: list[int], wires: NDArray[np.uint32], c: list[int], d: list[int], r: int) -> list[int]:
