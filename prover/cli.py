@@ -153,7 +153,7 @@ def _report(session: Session, outcome: Outcome, proof: Path, public: Path) -> di
         "public_signals": key.n_public,
         "domain": key.domain_size,
         "backend": backend.name,
-        "loaded": None if backend.loaded is None else backend.loaded.as_json(),
+        "loaded": [entry.as_json() for entry in backend.loaded],
         "device": backend.device,
         "zero_knowledge": not outcome.deterministic,
         "warning": DETERMINISTIC if outcome.deterministic else None,

@@ -96,4 +96,4 @@ def quotient(w: Vector, backend: Backend) -> Vector:
     """
     a, b = backend.sparse_products(w)
     c = backend.multiply(a, b)
-    return backend.quotient(backend.to_coset(a), backend.to_coset(b), backend.to_coset(c))
+    return backend.quotient(*backend.to_coset(a, b, c))

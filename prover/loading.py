@@ -35,17 +35,16 @@ def open_backend(name: str, curve: Curve, find_artifact: FindArtifact) -> Backen
         from prover.backends.reference import ReferenceBackend
 
         return ReferenceBackend(curve)
-    target = f"{name}-{curve.name}"
     if name == "host":
         from prover.backends.host import HostBackend
 
-        host: Backend = HostBackend(curve, find_artifact(target))
+        host: Backend = HostBackend(curve, find_artifact(f"host-{curve.name}"))
         return host
     if name == "cuda":
         from prover.backends.cuda import CudaBackend, open_gpu
 
-        open_gpu()  # without a GPU, that is the news, and not what the gate says of the cubin
-        cuda: Backend = CudaBackend(curve, find_artifact(target))
+        gpu = open_gpu()  # without a GPU, that is the news, and not what the gate says of the cubins
+        cuda: Backend = CudaBackend(gpu, curve, find_artifact)
         return cuda
     raise ConfigurationError(f"no backend {name!r}", remedy=f"choose one of {', '.join(BACKENDS)}")
 

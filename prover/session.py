@@ -59,8 +59,8 @@ class Session:
         say(f"{zkey.name}: {key.curve.name}, {key.n_constraints} constraints, domain 2^{key.log_domain}")
         checker = Checker(key.verification_key(), source=zkey)
         backend = open_backend(backend_name, key.curve, find_artifact)
-        if backend.loaded is not None:
-            say(f"{backend.loaded.target}: loaded, {backend.loaded.how}, {backend.loaded.digest}")
+        for entry in backend.loaded:
+            say(f"{entry.target}: loaded, {entry.how}, {entry.digest}")
         backend.load(key)
         say(f"key resident on the {backend.name} backend; checking its points")
         _require_points(key, backend)

@@ -75,7 +75,7 @@ def _ready(session: Session, witness: Witness) -> dict[str, Any]:
     return {
         "event": "ready",
         "nonce": os.environ.get(NONCE_VARIABLE, ""),
-        "loaded": [] if backend.loaded is None else [backend.loaded.as_json()],
+        "loaded": [entry.as_json() for entry in backend.loaded],
         "sources": imported_sources(checkout()),
         "versions": versions(),
         "device": backend.device,

@@ -43,8 +43,8 @@ class Backend(Protocol):
     phases: Phases
     """Every operation records its own spans here; the caller drains them after each proof."""
 
-    loaded: Loaded | None
-    """The artifact as found in this process after loading; ``None`` for the reference."""
+    loaded: tuple[Loaded, ...]
+    """The artifacts as found in this process after loading; none for the reference."""
     device: dict[str, Any] | None
     """The GPU in use (name, arch, uuid, driver version); ``None`` for a CPU."""
 
@@ -67,10 +67,10 @@ class Backend(Protocol):
     def multiply(self, a: Vector, b: Vector) -> Vector:
         """The element-wise product of two vectors of the domain's length."""
 
-    def to_coset(self, v: Vector) -> Vector:
-        """Values on the domain -> values on the odd points of the domain of twice the size (two NTTs).
+    def to_coset(self, *vectors: Vector) -> tuple[Vector, ...]:
+        """Values on the domain -> values on the odd points of the domain of twice the size (two NTTs each).
 
-        May work in place: the argument is not used again.
+        May work in place: the arguments are not used again.
         """
 
     def quotient(self, a: Vector, b: Vector, c: Vector) -> Vector:

@@ -27,7 +27,7 @@ class ReferenceBackend:
     """Implements `Backend` and `PointGenerator`. Vectors are lists of standard-form integers."""
 
     name = "reference"
-    loaded: Loaded | None = None
+    loaded: tuple[Loaded, ...] = ()
     device: dict[str, Any] | None = None
 
     def __init__(self, curve: Curve) -> None:
@@ -85,16 +85,19 @@ class ReferenceBackend:
         """a[i] * b[i]"""
         return [x * y % self.curve.r for x, y in zip(a, b, strict=True)]
 
-    def to_coset(self, v: list[int]) -> list[int]:
+    def to_coset(self, *vectors: list[int]) -> tuple[list[int], ...]:
         """Interpolate on {w[k]^i}; evaluate at w[k+1] * w[k]^i, which are the odd powers of w[k+1]."""
-        r, k = self.curve.r, len(v).bit_length() - 1
         with self.phases.span("ntt"):
-            coefficients = intt(v, self.curve.root_of_unity(k), r)
-            shift, power, shifted = self.curve.root_of_unity(k + 1), 1, []
-            for coefficient in coefficients:
-                shifted.append(coefficient * power % r)
-                power = power * shift % r
-            return ntt(shifted, self.curve.root_of_unity(k), r)
+            return tuple(self._to_coset(v) for v in vectors)
+
+    def _to_coset(self, v: list[int]) -> list[int]:
+        r, k = self.curve.r, len(v).bit_length() - 1
+        coefficients = intt(v, self.curve.root_of_unity(k), r)
+        shift, power, shifted = self.curve.root_of_unity(k + 1), 1, []
+        for coefficient in coefficients:
+            shifted.append(coefficient * power % r)
+            power = power * shift % r
+        return ntt(shifted, self.curve.root_of_unity(k), r)
 
     def quotient(self, a: list[int], b: list[int], c: list[int]) -> list[int]:
         """a[i] * b[i] - c[i]"""
