@@ -18,6 +18,7 @@ from orchestrator.objects.ptx import Ptx, read_ptx
 from orchestrator.objects.search import Search, search, text_pattern
 from orchestrator.objects.stamp import SYMBOL_PREFIX, Stamp, read_stamps
 from orchestrator.objects.window import Bytes, Malformed
+from orchestrator.targets import unit_of
 
 _FORMS = {
     Kind.CUBIN: Form.CUBIN,
@@ -93,11 +94,6 @@ def _read(data: Bytes) -> _Contents:
     return contents
 
 
-def stamp_symbol(target_name: str) -> str:
-    """The name of the symbol that carries a target's stamp."""
-    return SYMBOL_PREFIX + re.sub(r"[^0-9A-Za-z]", "_", target_name)
-
-
 def observe_contents(data: Bytes, target: Target, stamp: str, arch: str | None) -> tuple[Observation, ...]:
     """Compare an artifact's bytes with what its target and its manifest say.
 
@@ -142,7 +138,7 @@ def _architectures(contents: _Contents, target: Target, arch: str | None) -> Ite
 
 def _stamp(contents: _Contents, target: Target, recorded: str) -> Observation:
     """The stamp in the bytes is the recorded recipe digest, wherever the target's symbol occurs."""
-    symbol = stamp_symbol(target.name)
+    symbol = SYMBOL_PREFIX + unit_of(target.name)
     recorded = f"sha256:{recorded.removeprefix('sha256:')}"
     stamps = [stamp for stamp in contents.stamps() if stamp.symbol == symbol]
     if not stamps:

@@ -39,16 +39,18 @@ def file_digest(data: Bytes) -> str:
 
 def unstamped_digest(data: Bytes) -> str:
     """Digest of the bytes as they were compiled, before the stamps were written."""
-    state = hashlib.sha256()
-    done = 0
-    view = memoryview(data)
-    for offset in sorted(_stamp_offsets(data)):
-        if offset >= done:
-            state.update(view[done:offset])
-            state.update(PLACEHOLDER.encode())
-            done = offset + len(PLACEHOLDER)
-    state.update(view[done:])
-    return f"sha256:{state.hexdigest()}"
+    return file_digest(unstamped(data))
+
+
+def unstamped(data: Bytes) -> Bytes:
+    """The bytes with the placeholder in the place of every stamp that stands in the file as it is."""
+    offsets = set(_stamp_offsets(data))
+    if not offsets:
+        return data
+    changed = bytearray(data)
+    for offset in offsets:
+        changed[offset : offset + len(PLACEHOLDER)] = PLACEHOLDER.encode()
+    return bytes(changed)
 
 
 def _stamp_offsets(data: Bytes) -> Iterator[int]:
@@ -89,18 +91,28 @@ def normalised_digest(data: Bytes, open_member: OpenMember | None = None) -> str
 
 
 def _add_host(parts: _Parts, elf: Elf) -> None:
-    """Sections in order. Relocations name symbols by number, and the order of symbols is stable."""
     parts.add(struct.pack("<HHI", elf.type, elf.machine, elf.flags))
+    for name, digest in host_sections(elf):
+        parts.add(name, digest)
+
+
+def host_sections(elf: Elf) -> Iterator[tuple[str, str]]:
+    """Name and digest of each section of host code, in order, without noise.
+
+    Relocations name symbols by number, and the order of symbols does not change from run to run.
+    """
     for section in elf.sections:
         if section.name in _NOT_CODE:
             continue
-        parts.add(section.name, struct.pack("<QQQ", section.type, section.flags, section.address))
+        parts = _Parts()
+        parts.add(struct.pack("<QQQ", section.type, section.flags, section.address))
         if section.type == SHT_SYMTAB:
             _add_symbols(parts, elf)
         elif section.type == SHT_NOBITS:
             parts.add(struct.pack("<Q", section.size))
         elif section.name not in FATBIN_SECTIONS:  # their entries are pieces of their own
             parts.add(_NOISE.sub(_QUIET, elf.body(section)))
+        yield section.name, parts.digest()
 
 
 def _add_symbols(parts: _Parts, elf: Elf) -> None:

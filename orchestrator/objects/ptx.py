@@ -100,6 +100,17 @@ def _triple(bound: tuple[int, ...] | None) -> tuple[int, int, int] | None:
     return x, y, z
 
 
+def entry_bodies(data: Bytes) -> dict[str, str]:
+    """The text of each kernel, from its parameters to the end of its body, without comments."""
+    text = _COMMENT.sub("", printable(data).rstrip("\0"))
+    starts = [(found["entry"], found.end()) for found in _TOKEN.finditer(text) if found["entry"]]
+    found = {}
+    for (name, start), (_next, limit) in zip(starts, [*starts[1:], ("", len(text))], strict=True):
+        end = text.find("\n}", start, limit)  # nvcc closes functions, and nothing else, in the first column
+        found[name] = text[start : end if end >= 0 else limit]
+    return found
+
+
 def ptx_strings(data: Bytes) -> list[tuple[str, bytes]]:
     """The byte arrays of PTX text by name. PTX spells strings as numbers, so a search must unfold them."""
     found = []

@@ -1,0 +1,125 @@
+"""``freshproof diff``: two builds of a file beside each other."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from orchestrator.cli.object_tables import new_table, number, spills
+from orchestrator.cli.terminal import result_console
+from orchestrator.object_files import member_opener, open_object, reading
+from orchestrator.objects.compare import Change, Difference, Holdings, KernelChange, compare, hold
+from orchestrator.objects.cubin import Function
+from orchestrator.objects.demangle import demangle
+
+_MOST_TEXTS = 40
+
+
+@click.command(short_help="Compare two builds: kernels, host code, texts.")
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+@click.option("--all", "every", is_flag=True, help="Show the kernels that are the same, too.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+def command(before: Path, after: Path, every: bool, as_json: bool) -> int:
+    """Compare the files BEFORE and AFTER: which kernels changed and why, host code, texts that came or went.
+
+    Exit codes: 0 the same, but for noise that differs from run to run of one compile; 1 different.
+    """
+    difference = compare(_held(before), _held(after))
+    if as_json:
+        click.echo(json.dumps(_as_json(before, after, difference), indent=2))
+    else:
+        _show(result_console(), difference, every)
+    return 0 if difference.same else 1
+
+
+def _held(path: Path) -> Holdings:
+    with reading(path):
+        return hold(open_object(path), member_opener(path))
+
+
+def summary_line(difference: Difference) -> str:
+    """The answer in one line, such as ``1 of 15 kernels changed; host code is the same``."""
+    if difference.identical:
+        return "identical, byte by byte"
+    if difference.same:
+        return "the same code; the bytes differ only in noise"
+    parts = [_kernels_told(difference.kernels)] if difference.kernels else []
+    parts += [f"{len(difference.sealed)} sealed parts differ"] if difference.sealed else []
+    if difference.only_stamps:
+        parts.append("only stamps differ")
+    else:
+        parts.append("host code differs" if difference.host else "host code is the same")
+    return "; ".join(parts)
+
+
+def _kernels_told(changes: tuple[KernelChange, ...]) -> str:
+    """Machine code speaks for the file where there is any, so that PTX of the same kernels is not counted
+    again.
+    """
+    machine = [change for change in changes if change.function and change.function.kernel]
+    counted = machine or changes
+    counts = Counter(change.change for change in counted)
+    told = [f"{counts[Change.CHANGED]} of {len(counted)} kernels changed"]
+    told += [f"{counts[kind]} {kind}" for kind in (Change.ADDED, Change.REMOVED) if counts[kind]]
+    return ", ".join(told)
+
+
+def _show(console: Console, difference: Difference, every: bool) -> None:
+    rows = [change for change in difference.kernels if every or change.change is not Change.SAME]
+    if rows:
+        console.print(_kernel_table(rows))
+        console.print()
+    for title, parts in (("host code", difference.host), ("sealed", difference.sealed)):
+        for name, change in parts:
+            console.print(f"{title}: {name} {change}", markup=False)
+    for symbol, before, after in difference.stamps:
+        console.print(f"stamp: {symbol} {before} -> {after}", markup=False)
+    for sign, texts in (("-", difference.texts_removed), ("+", difference.texts_added)):
+        for text in texts[:_MOST_TEXTS]:
+            console.print(f"{sign} {text!r}", markup=False)
+        if len(texts) > _MOST_TEXTS:
+            console.print(f"{sign} {len(texts) - _MOST_TEXTS} more texts; --json has all")
+    console.print(summary_line(difference))
+
+
+def _kernel_table(changes: list[KernelChange]) -> Table:
+    table = new_table("Kernel", "Arch", "Change", ">Registers", ">Spills st/ld", ">Code", "Why")
+    for change in changes:
+        table.add_row(
+            demangle(change.name),
+            change.arch,
+            str(change.change),
+            _both(change, lambda function: number(function.registers)),
+            _both(change, spills),
+            _both(change, lambda function: number(function.code_bytes)),
+            ", ".join(change.reasons),
+        )
+    return table
+
+
+def _both(change: KernelChange, show: Callable[[Function], str]) -> str:
+    """One value where both files agree or only one has the function; else ``40 -> 48``."""
+    values = [show(side.function) for side in (change.before, change.after) if side and side.function]
+    return " -> ".join(dict.fromkeys(values))
+
+
+def _as_json(before: Path, after: Path, difference: Difference) -> dict[str, Any]:
+    fields = asdict(difference)
+    for plain, change in zip(fields["kernels"], difference.kernels, strict=True):
+        plain["demangled"] = demangle(change.name)
+    return {
+        "schema": 1,
+        "before": str(before),
+        "after": str(after),
+        "summary": summary_line(difference),
+        **fields,
+    }

@@ -1,0 +1,208 @@
+"""``freshproof inspect``: what is in a file that holds CUDA code."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from orchestrator.cli.object_tables import code_table, kernel_table
+from orchestrator.cli.terminal import bytes_progress, result_console
+from orchestrator.errors import AnswerIsNo, ConfigurationError, Undecided
+from orchestrator.object_files import member_opener, open_object, reading
+from orchestrator.objects.contents import DEVICE_FORMS, Form, walk
+from orchestrator.objects.demangle import demangle
+from orchestrator.objects.digests import device_digest, file_digest, normalised_digest, unstamped_digest
+from orchestrator.objects.search import Search, search, text_pattern
+from orchestrator.objects.summary import PieceSummary, summarize_piece, texts_of
+from orchestrator.objects.window import Bytes
+
+_MANY_KERNELS = 60
+_MOST_HITS = 1000
+
+
+@click.command(short_help="Show what is in files that hold CUDA code.")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+@click.option("--find", "sought", metavar="TEXT", help="Look for TEXT or /REGEX/ everywhere, unpacked.")
+@click.option("--kernels", is_flag=True, help="Show every kernel, even of a large library.")
+@click.option("--texts", is_flag=True, help="Show the printable texts in host and device data.")
+@click.option("--digests", is_flag=True, help="Show all digests, not only that of the file.")
+def command(
+    files: tuple[Path, ...], as_json: bool, sought: str | None, kernels: bool, texts: bool, digests: bool
+) -> None:
+    """Show what is in FILES: cubins, fat binaries, objects, archives, libraries, programs, PTX, LTO-IR.
+
+    With --find, say where a text still stands: in which section, symbol or unpacked entry. Exit codes: 1 the
+    text was not found, 2 a file is damaged or of no known kind, 3 the text may be in parts that cannot be
+    read.
+    """
+    if sought is not None:
+        _find(files, sought, as_json)
+        return
+    reports = (_read(path, texts, digests) for path in files)
+    if as_json:
+        document = {"schema": 1, "files": [report.as_json() for report in reports]}
+        click.echo(json.dumps(document, indent=2))
+        return
+    console = result_console()
+    for report in reports:
+        report.show(console, kernels)
+
+
+@dataclass(slots=True)
+class _Report:
+    """One file, read."""
+
+    path: Path
+    size: int
+    digests: dict[str, str | None]
+    pieces: list[PieceSummary] = field(default_factory=list)
+    texts: list[str] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "path": str(self.path),
+            "form": self.pieces[0].form,
+            "size": self.size,
+            "digests": self.digests,
+            "pieces": [piece.as_json() for piece in self.pieces],
+        }
+        if self.texts is not None:
+            fields["texts"] = self.texts
+        return fields
+
+    def show(self, console: Console, every_kernel: bool) -> None:
+        console.print(f"[bold]{escape(str(self.path))}[/]: {self.pieces[0].form}, {self.size:,} bytes")
+        for name, digest in self.digests.items():
+            console.print(f"  {name:<11}{digest or 'no device code'}")
+        for line in self._notes():
+            console.print(f"  {escape(line)}")
+        if any(piece.form in DEVICE_FORMS or piece.sealed for piece in self.pieces):
+            console.print()
+            console.print(code_table(self.pieces))
+            self._show_kernels(console, every_kernel)
+        for text in self.texts or ():
+            console.print(f"  {text!r}", markup=False)
+        console.print()
+
+    def _notes(self) -> list[str]:
+        """Stamps, tools, and what cannot be read or runs only after a compile by the driver."""
+        stamps = {
+            f"stamp      {stamp.symbol} {stamp.digest if stamp.written else 'not written: the placeholder'}"
+            for piece in self.pieces
+            for stamp in piece.stamps
+        }
+        tools = {
+            f"made by    {tool.name} {tool.version.rpartition(' ')[2]} {tool.options}"
+            for piece in self.pieces
+            for tool in piece.tools
+        }
+        sealed = [
+            f"sealed     {piece.place or 'the file'}: {piece.sealed}" for piece in self.pieces if piece.sealed
+        ]
+        lines = [*sorted(stamps), *sorted(tools)[:_MANY_KERNELS], *sealed[:_MANY_KERNELS]]
+        forms = {piece.form for piece in self.pieces}
+        if Form.LTO_IR in forms and Form.CUBIN not in forms:
+            lines.append("no machine code: the device link makes it")
+        elif Form.PTX in forms and Form.CUBIN not in forms:
+            lines.append("PTX only: the driver compiles it when it is loaded")
+        if not forms & DEVICE_FORMS and not sealed:
+            lines.append("no device code")
+        return lines
+
+    def _show_kernels(self, console: Console, every_kernel: bool) -> None:
+        functions = sum(len(piece.functions) for piece in self.pieces)
+        if functions and (every_kernel or functions <= _MANY_KERNELS):
+            console.print()
+            console.print(kernel_table(self.pieces))
+        elif functions:
+            console.print(f"\n{functions:,} functions; --kernels shows each")
+        for piece in self.pieces:
+            if (
+                piece.ptx_entries
+                and (every_kernel or len(piece.ptx_entries) <= _MANY_KERNELS)
+                and not functions
+            ):
+                names = ", ".join(demangle(entry.name) for entry in piece.ptx_entries)
+                console.print(f"\n{piece.place or 'PTX'}: {names}", markup=False)
+
+
+def _read(path: Path, texts: bool, digests: bool) -> _Report:
+    data = open_object(path)
+    found: set[str] = set()
+    with reading(path), bytes_progress(path.name, len(data)) as advance:
+        report = _Report(path, len(data), _digests(path, data, digests))
+        for piece in walk(data, member_opener(path)):
+            report.pieces.append(summarize_piece(piece))
+            if texts:
+                found.update(texts_of(piece))
+            advance(piece.stored if piece.form in DEVICE_FORMS else 0)
+    report.texts = sorted(found) if texts else None
+    return report
+
+
+def _digests(path: Path, data: Bytes, every: bool) -> dict[str, str | None]:
+    digests: dict[str, str | None] = {"file": file_digest(data)}
+    if every:
+        digests["normalised"] = normalised_digest(data, member_opener(path))
+        digests["unstamped"] = unstamped_digest(data)
+        digests["device"] = device_digest(data, member_opener(path))
+    return digests
+
+
+def _find(files: tuple[Path, ...], sought: str, as_json: bool) -> None:
+    """Say where a text stands. Exit code 0 only if it was found; 3 if sealed parts may still hold it."""
+    try:
+        pattern = text_pattern(sought)
+    except re.error as error:
+        raise ConfigurationError(f"{sought} is no regular expression: {error}") from None
+    results: dict[Path, Search] = {}
+    for path in files:
+        with reading(path):
+            results[path] = search(open_object(path), pattern, member_opener(path), _MOST_HITS)
+    if as_json:
+        click.echo(json.dumps({"schema": 1, "sought": sought, "files": _found_json(results)}, indent=2))
+    else:
+        _show_found(results)
+    if any(found.hits for found in results.values()):
+        return
+    sealed = [f"{path}: {place}" for path, found in results.items() for place in found.sealed]
+    if sealed:
+        raise Undecided(
+            f"{sought!r} is not in what can be read, but {sealed[0]}" + _more(sealed),
+            remedy="build without -dlto to look inside, or inspect the linked program",
+        )
+    raise AnswerIsNo(f"{sought!r} is not in {', '.join(map(str, files))}")
+
+
+def _more(places: list[str]) -> str:
+    return f" and {len(places) - 1} more" if len(places) > 1 else ""
+
+
+def _found_json(results: dict[Path, Search]) -> list[dict[str, Any]]:
+    return [
+        {
+            "path": str(path),
+            "hits": [{"place": h.place, "offset": h.offset, "excerpt": h.excerpt} for h in found.hits],
+            "sealed": list(found.sealed),
+            "more": found.more,
+        }
+        for path, found in results.items()
+    ]
+
+
+def _show_found(results: dict[Path, Search]) -> None:
+    for path, found in results.items():
+        for hit in found.hits:
+            click.echo(f"{path}: {hit.place} at byte 0x{hit.offset:x}: {hit.excerpt!r}")
+        if found.more:
+            click.echo(f"{path}: more than {_MOST_HITS} places; the search stopped")
+        if found.hits and found.sealed:
+            click.echo(f"{path}: not looked into: {found.sealed[0]}{_more(list(found.sealed))}")

@@ -1,0 +1,126 @@
+"""Tables about the contents of an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from orchestrator.objects.contents import DEVICE_FORMS
+from orchestrator.objects.cubin import Function
+from orchestrator.objects.summary import PieceSummary
+
+UNKNOWN = "?"
+
+
+def new_table(*columns: str) -> Table:
+    """A table without frames; columns that begin with ``>`` hold numbers, aligned to the right."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        right = column.startswith(">")
+        table.add_column(
+            column.lstrip(">"), justify="right" if right else "left", no_wrap=right, overflow="fold"
+        )
+    return table
+
+
+def number(value: int | None) -> str:
+    """With separators; ``?`` for what the bytes do not tell."""
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def threads(function: Function) -> str:
+    """The launch bounds: ``256``, or ``=128`` where the number of threads is fixed."""
+    if function.required_threads:
+        return "=" + _product(function.required_threads)
+    return _product(function.max_threads) if function.max_threads else ""
+
+
+def _product(sizes: Sequence[int]) -> str:
+    return "x".join(str(size) for size in sizes).removesuffix("x1").removesuffix("x1")
+
+
+def spills(function: Function) -> str:
+    """Bytes stored and loaded by spills."""
+    if function.spill_stores is None or function.spill_loads is None:
+        return UNKNOWN
+    return (
+        "0"
+        if not function.spill_stores + function.spill_loads
+        else (f"{function.spill_stores:,}/{function.spill_loads:,}")
+    )
+
+
+def kernel_table(pieces: Iterable[PieceSummary]) -> Table:
+    """One row for each function of machine code."""
+    table = new_table(
+        "Kernel", "Arch", ">Registers", ">Spills st/ld", ">Stack", ">Shared", ">Constant", ">Threads", ">Code"
+    )
+    for piece in pieces:
+        for function in piece.functions:
+            name = function.demangled if function.kernel else f"{function.demangled}  (device function)"
+            table.add_row(
+                name,
+                f"{piece.arch}{' rdc' if piece.relocatable else ''}",
+                number(function.registers),
+                spills(function),
+                number(function.stack),
+                number(function.shared),
+                number(function.constant),
+                threads(function),
+                number(function.code_bytes),
+            )
+    return table
+
+
+@dataclass(slots=True)
+class _Group:
+    """Entries of one form, architecture and compression."""
+
+    entries: int = 0
+    stored: int = 0
+    size: int = 0
+    kernels: int = 0
+    registers: int = 0
+    spilling: int = 0
+    unknown: int = 0
+
+
+def code_table(pieces: Iterable[PieceSummary]) -> Table:
+    """One row for each form, architecture and compression of device code."""
+    groups: dict[tuple[str, str, str, str], _Group] = {}
+    for piece in pieces:
+        if piece.form in DEVICE_FORMS or piece.sealed:
+            form = f"{piece.form}{', relocatable' if piece.relocatable else ''}"
+            key = (form, piece.arch or UNKNOWN, piece.compression, piece.toolkit)
+            _count(groups.setdefault(key, _Group()), piece)
+    table = new_table(
+        "Code", "Arch", "Packed", "Toolkit", ">Entries", ">Stored", ">Size", ">Kernels", ">Most registers",
+        ">Spilling",
+    )  # fmt: skip
+    for (form, arch, packed, toolkit), group in sorted(groups.items()):
+        spilling = f"{group.spilling:,}" + (f" + {group.unknown:,} unknown" if group.unknown else "")
+        table.add_row(
+            form,
+            arch,
+            packed,
+            toolkit,
+            f"{group.entries:,}",
+            f"{group.stored:,}",
+            f"{group.size:,}",
+            f"{group.kernels:,}",
+            f"{group.registers:,}" if group.registers else "",
+            spilling if form.startswith("cubin") else "",
+        )
+    return table
+
+
+def _count(group: _Group, piece: PieceSummary) -> None:
+    group.entries += 1
+    group.stored += piece.stored
+    group.size += piece.size
+    group.kernels += sum(function.kernel for function in piece.functions) + len(piece.ptx_entries)
+    group.registers = max([group.registers, *(one.registers or 0 for one in piece.functions)])
+    group.spilling += sum(bool(one.spill_stores or one.spill_loads) for one in piece.functions)
+    group.unknown += sum(one.spill_stores is None for one in piece.functions)

@@ -1,0 +1,47 @@
+"""Files that hold code, opened for the readers of `orchestrator.objects`, which know no files."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from orchestrator.errors import ConfigurationError
+from orchestrator.objects.contents import OpenMember
+from orchestrator.objects.window import Bytes, Malformed
+
+_MAPPED_FROM = 1 << 24
+"""Larger files are mapped, so that their pages need not be held in memory."""
+
+
+def open_object(path: Path) -> Bytes:
+    """The bytes of a file; `ConfigurationError` when it is not there, is no file or cannot be read."""
+    try:
+        if path.is_dir():
+            raise ConfigurationError(f"{path} is a folder", remedy="name the files in it")
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            if size < _MAPPED_FROM:
+                return file.read()
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {path}: {error.strerror}", remedy="check the path") from None
+
+
+def member_opener(archive: Path) -> OpenMember:
+    """Opens members of a thin archive, whose names are paths from the archive's folder."""
+
+    def open_member(name: str) -> Bytes:
+        return open_object(archive.parent / name)
+
+    return open_member
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Faults that readers find in the block name the file."""
+    try:
+        yield
+    except Malformed as fault:
+        raise fault.inside(str(path)) from None

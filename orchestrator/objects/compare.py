@@ -1,0 +1,214 @@
+"""Two files beside each other: which kernels, host sections and texts are the same, changed, added or
+removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeVar
+
+from orchestrator.objects.code import CodeDigest, read_code, stable_name
+from orchestrator.objects.contents import HOST_FORMS, Form, OpenMember, Piece, walk
+from orchestrator.objects.cubin import Function, read_cubin
+from orchestrator.objects.digests import file_digest, host_sections, normalised_digest, unstamped
+from orchestrator.objects.elf import read_elf
+from orchestrator.objects.ptx import entry_bodies
+from orchestrator.objects.stamp import Stamp, read_stamps
+from orchestrator.objects.summary import texts_of
+from orchestrator.objects.window import Bytes
+
+Value = TypeVar("Value")
+
+
+class Change(StrEnum):
+    """What became of a part."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    ADDED = "added"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One function of machine code or PTX in one file; ``code`` and ``function`` are of machine code only."""
+
+    digest: str
+    code: CodeDigest | None = None
+    function: Function | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelChange:
+    """One function in both files. ``reasons`` says in words which of its parts differ."""
+
+    arch: str
+    name: str
+    change: Change
+    before: Kernel | None
+    after: Kernel | None
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def function(self) -> Function | None:
+        """Its measures in the later file that has it; ``None`` for PTX."""
+        later = self.after or self.before
+        return later.function if later else None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Everything that two files have or do not have in common."""
+
+    identical: bool
+    """Byte by byte."""
+    same: bool
+    """But for noise: temporary names, string tables, build ids, times in archives."""
+    only_stamps: bool
+    """Not the same, and the same once the stamps are left out."""
+    kernels: tuple[KernelChange, ...]
+    host: tuple[tuple[str, Change], ...]
+    """Sections of host code that are not the same."""
+    sealed: tuple[tuple[str, Change], ...]
+    """Parts that cannot be read and are not the same."""
+    texts_added: tuple[str, ...]
+    texts_removed: tuple[str, ...]
+    stamps: tuple[tuple[str, str, str], ...]
+    """(symbol, before, after) of stamps that differ; ``absent`` where there is none."""
+
+
+@dataclass(slots=True)
+class Holdings:
+    """What one file holds, by names that are stable from build to build, and its digests."""
+
+    file: str
+    normalised: str
+    unstamped: str
+    """The normalised digest with the stamps left out."""
+    kernels: dict[tuple[str, str], list[Kernel]] = field(default_factory=dict)
+    host: dict[str, list[str]] = field(default_factory=dict)
+    sealed: dict[str, list[str]] = field(default_factory=dict)
+    texts: set[str] = field(default_factory=set)
+    stamps: dict[str, str] = field(default_factory=dict)
+
+    def take(self, piece: Piece) -> None:
+        """Add one piece."""
+        self.texts.update(texts_of(piece))
+        if piece.sealed:
+            name = f"{piece.form} {piece.arch or ''}".strip()
+            self.sealed.setdefault(name, []).append(_hex(piece.data))
+        elif piece.form is Form.CUBIN:
+            self._take_cubin(piece)
+        elif piece.form is Form.PTX:
+            for name, text in entry_bodies(piece.data).items():
+                key = (piece.arch or "", stable_name(name))
+                self.kernels.setdefault(key, []).append(Kernel(_hex(text.encode())))
+        elif piece.form in HOST_FORMS:
+            elf = read_elf(piece.data)
+            self._take_stamps(read_stamps(elf))
+            for name, digest in host_sections(elf):
+                self.host.setdefault(f"{piece.place} {name}".strip(), []).append(digest)
+
+    def _take_cubin(self, piece: Piece) -> None:
+        cubin = read_cubin(piece.data, piece.arch)
+        digests = read_code(cubin).functions
+        self._take_stamps(cubin.stamps)
+        arch = f"{cubin.arch}{' rdc' if cubin.relocatable else ''}"
+        for function in cubin.functions:
+            code = digests[function.name]
+            kernel = Kernel(code.whole, code, function)
+            self.kernels.setdefault((arch, stable_name(function.name)), []).append(kernel)
+
+    def _take_stamps(self, stamps: tuple[Stamp, ...]) -> None:
+        self.stamps.update({stamp.symbol: stamp.digest for stamp in stamps})
+
+
+def hold(data: Bytes, open_member: OpenMember | None = None) -> Holdings:
+    """Read one file; `orchestrator.objects.window.Malformed` when a part of it is damaged."""
+    bare = unstamped(data)
+    normalised = normalised_digest(data, open_member)
+    holdings = Holdings(
+        file=file_digest(data),
+        normalised=normalised,
+        unstamped=normalised if bare is data else normalised_digest(bare, open_member),
+    )
+    for piece in walk(data, open_member):
+        holdings.take(piece)
+    return holdings
+
+
+def compare(old: Holdings, new: Holdings) -> Difference:
+    """What two files have in common, and what not."""
+    same = old.normalised == new.normalised
+    return Difference(
+        identical=old.file == new.file,
+        same=same,
+        only_stamps=not same and old.unstamped == new.unstamped,
+        kernels=tuple(_kernel_changes(old.kernels, new.kernels)),
+        host=tuple(_unlike(old.host, new.host)),
+        sealed=tuple(_unlike(old.sealed, new.sealed)),
+        texts_added=tuple(sorted(new.texts - old.texts)),
+        texts_removed=tuple(sorted(old.texts - new.texts)),
+        stamps=tuple(
+            (symbol, old.stamps.get(symbol, "absent"), new.stamps.get(symbol, "absent"))
+            for symbol in sorted(old.stamps.keys() | new.stamps.keys())
+            if old.stamps.get(symbol) != new.stamps.get(symbol)
+        ),
+    )
+
+
+def _unlike(old: dict[str, list[str]], new: dict[str, list[str]]) -> Iterator[tuple[str, Change]]:
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) != new.get(name):
+            yield name, _change(old.get(name), new.get(name))
+
+
+def _change(before: Value | None, after: Value | None) -> Change:
+    if before is None:
+        return Change.ADDED
+    if after is None:
+        return Change.REMOVED
+    return Change.SAME if before == after else Change.CHANGED
+
+
+def _kernel_changes(
+    old: dict[tuple[str, str], list[Kernel]], new: dict[tuple[str, str], list[Kernel]]
+) -> Iterator[KernelChange]:
+    """A name may occur in several units (templates); equal ones are matched first, the others in order."""
+    for arch, name in sorted(old.keys() | new.keys()):
+        before, after = list(old.get((arch, name), ())), list(new.get((arch, name), ()))
+        for kernel in list(before):
+            match = next((other for other in after if other.digest == kernel.digest), None)
+            if match is not None:
+                before.remove(kernel)
+                after.remove(match)
+                yield KernelChange(arch, name, Change.SAME, kernel, match)
+        for number in range(max(len(before), len(after))):
+            first = before[number] if number < len(before) else None
+            second = after[number] if number < len(after) else None
+            yield KernelChange(arch, name, _change(first, second), first, second, _reasons(first, second))
+
+
+def _reasons(before: Kernel | None, after: Kernel | None) -> tuple[str, ...]:
+    if before is None or after is None or before.code is None or after.code is None:
+        return ()
+    old, new = before.code, after.code
+    told = []
+    if old.text != new.text:
+        told.append("code")
+    if old.attributes != new.attributes:
+        told.append("resources")
+    if old.data != new.data:
+        told.append("data it refers to")
+    calls, were = dict(new.calls), dict(old.calls)
+    told += [
+        f"callee {name}" for name in sorted(calls.keys() | were.keys()) if calls.get(name) != were.get(name)
+    ]
+    return tuple(told)
+
+
+def _hex(data: Bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

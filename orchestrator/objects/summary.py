@@ -1,0 +1,104 @@
+"""What each piece of a file is and holds, as values to be shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from orchestrator.objects.contents import HOST_FORMS, Form, OpenMember, Piece, walk
+from orchestrator.objects.cubin import Function, Tool, read_cubin
+from orchestrator.objects.elf import SHT_NOBITS, Elf, read_elf
+from orchestrator.objects.ptx import PtxEntry, ptx_strings, read_ptx
+from orchestrator.objects.stamp import Stamp, read_stamps
+from orchestrator.objects.window import Bytes, printable
+
+_TEXT = re.compile(rb"[\t\n\r -~]{4,}")
+_TEXT_SECTIONS = (".rodata", ".data", ".nv.global.init", ".nv.constant3", ".nv.constant2")
+_LONGEST_TEXT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class PieceSummary:
+    """One piece, read. ``toolkit`` is such as ``13.0``; empty where the bytes do not tell."""
+
+    form: Form
+    place: str
+    arch: str | None
+    compression: str
+    stored: int
+    size: int
+    options: str
+    sealed: str
+    relocatable: bool = False
+    toolkit: str = ""
+    tools: tuple[Tool, ...] = ()
+    functions: tuple[Function, ...] = ()
+    ptx_entries: tuple[PtxEntry, ...] = ()
+    stamps: tuple[Stamp, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, with demangled names added."""
+        fields = asdict(self)
+        fields["functions"] = [{"demangled": one.demangled, **asdict(one)} for one in self.functions]
+        return fields
+
+
+def summarize(data: Bytes, open_member: OpenMember | None = None) -> Iterator[PieceSummary]:
+    """Read a file piece by piece; `orchestrator.objects.window.Malformed` when a part is damaged."""
+    for piece in walk(data, open_member):
+        yield summarize_piece(piece)
+
+
+def summarize_piece(piece: Piece) -> PieceSummary:
+    """Read one piece."""
+    common = (piece.form, piece.place, piece.arch, piece.compression, piece.stored, len(piece.data))
+    told = (*common, piece.options, piece.sealed)
+    if piece.sealed:
+        return PieceSummary(*told)
+    if piece.form is Form.CUBIN:
+        cubin = read_cubin(piece.data, piece.arch)
+        toolkit = f"{cubin.toolkit // 10}.{cubin.toolkit % 10}" if cubin.toolkit else ""
+        return PieceSummary(
+            piece.form,
+            piece.place,
+            cubin.arch,
+            *told[3:],
+            relocatable=cubin.relocatable,
+            toolkit=toolkit,
+            tools=cubin.tools,
+            functions=cubin.functions,
+            stamps=cubin.stamps,
+        )
+    if piece.form is Form.PTX:
+        return PieceSummary(*told, ptx_entries=read_ptx(piece.data).entries)
+    if piece.form in HOST_FORMS:
+        return PieceSummary(*told, stamps=read_stamps(read_elf(piece.data)))
+    return PieceSummary(*told)
+
+
+def texts_of(piece: Piece) -> Iterator[str]:
+    """Printable texts of four characters or more in a piece's data: strings of host and device code, and of
+    PTX.
+    """
+    if piece.sealed:
+        return
+    if piece.form is Form.PTX:
+        for _name, text in ptx_strings(piece.data):
+            yield from _texts(text)
+    elif piece.form is Form.CUBIN or piece.form in HOST_FORMS:
+        elf = read_elf(piece.data)
+        for section in elf.sections:
+            if section.type != SHT_NOBITS and section.name.startswith(_TEXT_SECTIONS):
+                yield from _texts(elf.body(section))
+
+
+def _texts(data: Bytes) -> Iterator[str]:
+    for found in _TEXT.finditer(data):
+        yield printable(found.group()[:_LONGEST_TEXT])
+
+
+def machine(elf: Elf) -> str:
+    """The processor of host code."""
+    return {62: "x86_64", 183: "aarch64"}.get(elf.machine, f"machine {elf.machine}")
