@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.table import Table
@@ -16,19 +18,11 @@ from orchestrator.cli.object_tables import new_table
 from orchestrator.cli.terminal import result_console
 from orchestrator.errors import Refused
 from orchestrator.gate import admit
-from orchestrator.model import Admission, Link, Observation, State, Verdict
+from orchestrator.model import Admission, Link, Manifest, Observation, State, Verdict
 from orchestrator.situation import read_project
 from orchestrator.targets import select
 from orchestrator.workspace import Workspace, find_root
 
-_CHECKED = {
-    Link.PLAN: "command and environment as planned now",
-    Link.INPUTS: "files read by the compile, and names that were absent",
-    Link.TOOLCHAIN: "compilers and their parts",
-    Link.ARTIFACT: "bytes of the artifact",
-    Link.CONTENTS: "what the artifact holds",
-    Link.MEMBERS: "parts that were linked or archived",
-}
 _DEMANDS = {
     "kind-differs": "kind",
     "arch-differs": "architecture",
@@ -53,61 +47,37 @@ def command(targets: tuple[str, ...], as_json: bool) -> int:
     """
     root = find_root(Path.cwd())
     admission = admit(root, targets)
-    contents = _contents(Workspace(root), admission)
+    details = _details(Workspace(root), admission)
     if as_json:
-        click.echo(json.dumps(_document(admission, contents), indent=2))
+        click.echo(json.dumps(_document(admission, details), indent=2))
     else:
-        _show(admission, contents)
+        _show(admission, details)
     return 0 if admission.admitted else Refused.exit_code
 
 
-def _contents(workspace: Workspace, admission: Admission) -> dict[str, tuple[Observation, ...]]:
-    """What each artifact was found to hold, expectation by expectation."""
-    found = {}
-    names = [verdict.target for verdict in admission.verdicts if verdict.state is State.FRESH]
-    for target in select(read_project(workspace), names) if names else ():
-        manifest, _problem = read_manifest(workspace, target.name)
-        if manifest is not None:
-            found[target.name] = check_contents(workspace, manifest, target)
-    return found
+@dataclass(frozen=True, slots=True)
+class _Detail:
+    """What stands behind a verdict of fresh: the record, and what the artifact was found to hold."""
 
+    manifest: Manifest
+    contents: tuple[Observation, ...]
 
-def _show(admission: Admission, contents: dict[str, tuple[Observation, ...]]) -> None:
-    console = result_console()
-    for verdict in admission.verdicts:
-        console.print(f"{verdict.target}: [bold]{verdict.state}[/]")
-        console.print(_table(verdict, contents.get(verdict.target, ())))
-        if verdict.findings:
-            click.echo("\n".join(verdict_lines([verdict])[1:]))
-        console.print()
-    counts = Counter(verdict.state for verdict in admission.verdicts)
-    console.print(
-        ", ".join(f"{counts[state]} {state}" for state in State if counts[state] or state is State.FRESH)
-    )
+    def checked(self) -> dict[Link, str]:
+        """What was compared, link by link, in words."""
+        record = self.manifest
+        absent = sum(len(names) for _folder, names in record.closure.absent)
+        tools = f"{len(record.toolchain):,} files of CUDA {record.toolkit_version} and the host compiler"
+        return {
+            Link.PLAN: f"{len(record.argv)} words of the command, {len(record.environment)} variables",
+            Link.INPUTS: f"{len(record.closure.materials):,} files, {absent:,} absent names",
+            Link.TOOLCHAIN: tools,
+            Link.ARTIFACT: f"{record.product.digest}, {record.product.size:,} bytes",
+            Link.CONTENTS: ", ".join(dict.fromkeys(_demand(o) for o in self.contents if o.code in _DEMANDS)),
+        }
 
-
-def _table(verdict: Verdict, contents: tuple[Observation, ...]) -> Table:
-    table = new_table("  Level", ">Matches", ">Findings", "Checked")
-    for level, matches, findings, checked in _levels(verdict, contents):
-        table.add_row(f"  {level}", f"{matches:,}", str(findings) if findings else "", checked)
-    return table
-
-
-def _levels(verdict: Verdict, contents: tuple[Observation, ...]) -> Iterator[tuple[str, int, int, str]]:
-    """Level, matches, findings, and what was checked. The stamp is a level of its own."""
-    matches = dict(verdict.matches)
-    findings = Counter("stamp" if f.code.startswith("stamp-") else f.link for f in verdict.findings)
-    stamps = [one.observed for one in contents if one.code.startswith("stamp-")]
-    for link, checked in _CHECKED.items():
-        if not matches.get(link) and not findings[link]:
-            continue
-        count = matches.get(link, 0)
-        if link is Link.CONTENTS and contents:
-            count -= len(stamps)
-            checked = ", ".join(dict.fromkeys(_demand(one) for one in contents if one.code in _DEMANDS))
-        yield link, count, findings[link], checked
-    if stamps or findings["stamp"]:
-        yield "stamp", len(stamps), findings["stamp"], str(stamps[0]) if stamps else ""
+    def stamps(self) -> list[str]:
+        """The stamps found."""
+        return [one.observed or "" for one in self.contents if one.code.startswith("stamp-")]
 
 
 def _demand(observation: Observation) -> str:
@@ -116,20 +86,56 @@ def _demand(observation: Observation) -> str:
     return f"{name} {observation.observed}" if observation.code in ("kind-differs", "arch-differs") else name
 
 
-def _document(admission: Admission, contents: dict[str, tuple[Observation, ...]]) -> dict[str, object]:
-    return {
-        "schema": "freshproof/verify/1",
-        "admitted": admission.admitted,
-        "targets": [
-            {
-                **verdict_fields(verdict),
-                "levels": [
-                    {"level": level, "matches": matches, "findings": findings, "checked": checked}
-                    for level, matches, findings, checked in _levels(
-                        verdict, contents.get(verdict.target, ())
-                    )
-                ],
-            }
-            for verdict in admission.verdicts
-        ],
-    }
+def _details(workspace: Workspace, admission: Admission) -> dict[str, _Detail]:
+    found = {}
+    names = [verdict.target for verdict in admission.verdicts if verdict.state is State.FRESH]
+    for target in select(read_project(workspace), names) if names else ():
+        manifest, _problem = read_manifest(workspace, target.name)
+        if manifest is not None:
+            found[target.name] = _Detail(manifest, check_contents(workspace, manifest, target))
+    return found
+
+
+def _show(admission: Admission, details: dict[str, _Detail]) -> None:
+    console = result_console()
+    for verdict in admission.verdicts:
+        console.print(f"{verdict.target}: [bold]{verdict.state}[/]")
+        console.print(_table(verdict, details.get(verdict.target)))
+        if verdict.findings:
+            click.echo("\n".join(verdict_lines([verdict])[1:]))
+        console.print()
+    counts = Counter(verdict.state for verdict in admission.verdicts)
+    shown = [state for state in State if counts[state] or state is State.FRESH]
+    console.print(", ".join(f"{counts[state]} {state}" for state in shown))
+
+
+def _table(verdict: Verdict, detail: _Detail | None) -> Table:
+    table = new_table("  Level", ">Matches", ">Findings", "Checked")
+    for level, matches, findings, checked in _levels(verdict, detail):
+        table.add_row(f"  {level}", f"{matches:,}", str(findings) if findings else "", checked)
+    return table
+
+
+def _levels(verdict: Verdict, detail: _Detail | None) -> Iterator[tuple[str, int, int, str]]:
+    """Level, matches, findings, and what was checked. The stamp is a level of its own."""
+    matches = dict(verdict.matches)
+    findings = Counter("stamp" if f.code.startswith("stamp-") else f.link for f in verdict.findings)
+    checked = detail.checked() if detail else {}
+    stamps = detail.stamps() if detail else []
+    for link in Link:
+        count = matches.get(link, 0) - (len(stamps) if link is Link.CONTENTS else 0)
+        if count or findings[link]:
+            yield link, count, findings[link], checked.get(link, "")
+    if stamps or findings["stamp"]:
+        yield "stamp", len(stamps), findings["stamp"], stamps[0] if stamps else ""
+
+
+def _document(admission: Admission, details: dict[str, _Detail]) -> dict[str, Any]:
+    targets = []
+    for verdict in admission.verdicts:
+        levels = [
+            {"level": level, "matches": matches, "findings": findings, "checked": checked}
+            for level, matches, findings, checked in _levels(verdict, details.get(verdict.target))
+        ]
+        targets.append({**verdict_fields(verdict), "levels": levels})
+    return {"schema": "freshproof/verify/1", "admitted": admission.admitted, "targets": targets}
