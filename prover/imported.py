@@ -25,13 +25,22 @@ def imported_sources(root: Path) -> list[dict[str, str]]:
     (PYTHONPYCACHEPREFIX) and PYTHONDONTWRITEBYTECODE, and then every module came from its source.
     """
     sources = []
-    for name, module in sorted(sys.modules.items()):
+    for name, module in sorted(_named_modules().items()):
         if name.partition(".")[0] in PACKAGES:
             path = _source_of(name, module)
             digest = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
             shown = path.relative_to(root) if path.is_relative_to(root) else path
             sources.append({"path": str(shown), "digest": digest})
     return sources
+
+
+def _named_modules() -> dict[str, ModuleType]:
+    """Imported modules by name; that of ``python -m prover`` is registered as ``__main__``."""
+    modules = dict(sys.modules)
+    main = modules.pop("__main__", None)
+    if main is not None and main.__spec__ is not None:
+        modules[main.__spec__.name] = main
+    return modules
 
 
 def _source_of(name: str, module: ModuleType) -> Path:

@@ -9,9 +9,8 @@ Layouts at the seam are those of the snarkjs files (little-endian, 32-byte scala
 points in Montgomery form, all-zero bytes = identity), so a memory-mapped key needs no conversion. Points
 that come back are Python integers (`prover.params.G1Point`, `G2Point`).
 
-Constructors: ``ReferenceBackend(curve)``, ``HostBackend(curve, artifact)``, ``CudaBackend(curve, artifact)``,
-with `prover.artifact.Artifact`; the latter two load exactly the artifact's bytes or raise, and say in
-``backend.loaded`` what they found in the process.
+`prover.loading.open_backend` makes them. Those with compiled code load exactly the bytes of the admitted
+`prover.artifact.Artifact`, or raise, and say in ``backend.loaded`` what they found in the process.
 """
 
 from __future__ import annotations
