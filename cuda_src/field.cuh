@@ -11,6 +11,7 @@
 #include "mont32.cuh"
 #else
 #include "carry.cuh"
+#include "inverse.cuh"
 #endif
 
 namespace freshproof {
@@ -121,10 +122,17 @@ template <class P> struct alignas(16) Field {
     return out;
   }
 
-  // 1 / this, and 0 for 0. Fermat: this^(p - 2); p's low word is above 1, so p - 2 changes that word alone.
-  // About 1.5 * bits multiplications; a host that inverts often uses host/inverse.cuh.
+  // 1 / this, and 0 for 0.
   __host__ __device__ Field inverse() const {
-    return pow([](unsigned i) { return P::modulus(i) - (i == 0 ? 2u : 0u); }, words);
+#ifdef FRESHPROOF_WORDS32
+    // Fermat: this^(p - 2), about 1.5 * bits multiplications. p's low word can be 1: the borrow is taken along.
+    return pow([](unsigned i) { return i == 0 ? P::modulus(0) - 2 : P::modulus(i) - (i == 1 && P::modulus(0) < 2); },
+               words);
+#else
+    Field out;
+    limbs_inverse<P>(reinterpret_cast<Limb*>(out.w), reinterpret_cast<const Limb*>(w));
+    return out;
+#endif
   }
 };
 
