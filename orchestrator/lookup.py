@@ -9,7 +9,7 @@ Pure: bytes and listings in, names out.
 
 from __future__ import annotations
 
-import os
+import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -103,7 +103,7 @@ def absent_names(
     absent: set[str] = set()
     macros = _macros(files, definitions)
     for path, directives in files.items():
-        folder = os.path.dirname(path)
+        folder = posixpath.dirname(path)
         near = (folder, *search.quoted, *search.bracketed)
         quoted, bracketed = set(directives.quoted), set(directives.bracketed)
         for macro in directives.computed | directives.tested:
@@ -125,7 +125,7 @@ def group_by_folder(names: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], 
     """Names by their folder, both sorted: one listing of a folder answers for all of its names."""
     folders: dict[str, list[str]] = {}
     for name in names:
-        folder, base = os.path.split(name)
+        folder, base = posixpath.split(name)
         folders.setdefault(folder, []).append(base)
     return tuple((folder, tuple(sorted(set(bases)))) for folder, bases in sorted(folders.items()))
 

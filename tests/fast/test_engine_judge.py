@@ -1,0 +1,212 @@
+"""The decision: fresh only when everything required is shown, and nothing differs or is unknown."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.evidence import Folders, gather
+from orchestrator.freshness import judge
+from orchestrator.model import (
+    Action,
+    Component,
+    Evidence,
+    Generated,
+    Link,
+    Material,
+    Observation,
+    Origin,
+    State,
+    Target,
+)
+
+VALUE = st.none() | st.sampled_from(["x", "y"])
+OBSERVATION = st.builds(Observation, st.sampled_from(Link), st.just("code"), st.just("subject"), VALUE, VALUE)
+EVIDENCE = st.builds(
+    Evidence,
+    st.just("t"),
+    st.frozensets(st.sampled_from(Link)),
+    st.lists(OBSERVATION, max_size=6).map(tuple),
+)
+
+
+def matches(o: Observation) -> bool:
+    return o.recorded is not None and o.recorded == o.observed
+
+
+@given(EVIDENCE)
+def test_fresh_is_exactly_every_required_link_shown_and_nothing_else_found(evidence):
+    shown = {o.link for o in evidence.observations if matches(o)}
+    proven = (
+        bool(evidence.required)
+        and evidence.required <= shown
+        and all(matches(o) for o in evidence.observations)
+    )
+    verdict = judge(evidence)
+    assert (verdict.state is State.FRESH) == proven
+    assert (verdict.state is State.FRESH) == (not verdict.findings)
+
+
+@given(EVIDENCE)
+def test_an_unknown_is_never_fresh_and_a_difference_is_always_stale(evidence):
+    unknown = any(o.recorded is None or o.observed is None for o in evidence.observations)
+    different = any(
+        None not in (o.recorded, o.observed) and o.recorded != o.observed for o in evidence.observations
+    )
+    state = judge(evidence).state
+    assert not (unknown and state is State.FRESH)
+    assert different == (state is State.STALE)
+
+
+@given(EVIDENCE, OBSERVATION.filter(lambda o: not matches(o)))
+def test_more_evidence_against_never_makes_it_fresh(evidence, against):
+    more = dataclasses.replace(evidence, observations=(*evidence.observations, against))
+    assert judge(more).state is not State.FRESH
+
+
+def test_no_evidence_at_all_is_unproven():
+    assert judge(Evidence("t", frozenset(), ())).state is State.UNPROVEN
+
+
+def test_a_required_link_that_nothing_shows_is_named():
+    seen = Observation(Link.PLAN, "plan", "t", "x", "x")
+    (finding,) = judge(Evidence("t", frozenset({Link.PLAN, Link.INPUTS}), (seen,))).findings
+    assert (finding.link, finding.state, finding.code) == (Link.INPUTS, State.UNPROVEN, "inputs-unproven")
+
+
+class Content:
+    """Stands for the files: names and their digests."""
+
+    def __init__(self, **files):
+        self.files = files
+
+    def get(self, path):
+        return self.files.get(path)
+
+
+ACTION = Action(
+    target=Target("k", "cubin", ("k.cu",)),
+    arch="sm_90",
+    argv=("/bin/nvcc", "-O3", "k.cu"),
+    recipe_argv=("nvcc", "-O3", "k.cu"),
+    environment=(("LC_ALL", "C"),),
+    generated=(Generated("stamp.h", "text"),),
+    options_files=(),
+    product_name="k.cubin",
+)
+TOOLS = (Component("nvcc", "/bin/nvcc", "sha256:n"), Component("ptxas", "/bin/ptxas", "sha256:p"))
+
+
+def recorded():
+    from orchestrator.canonical import digest_bytes
+    from orchestrator.model import Closure, Manifest, Product
+
+    return Manifest(
+        target="k",
+        kind="cubin",
+        arch="sm_90",
+        argv=ACTION.argv,
+        environment=ACTION.environment,
+        generated=(("stamp.h", digest_bytes(b"text")),),
+        closure=Closure((Material("k.cu", "sha256:k", Origin.PROJECT, "k.cu"),), (("inc", ("a.h",)),)),
+        toolchain=TOOLS,
+        toolkit_version="13.0.88",
+        action_digest="",
+        recipe_digest="",
+        product=Product("k.cubin", "sha256:c", "", 1),
+        seconds=1,
+        log="",
+    )
+
+
+def verdict(tmp_path, manifest=None, action=ACTION, tools=TOOLS, **files):
+    content = Content(**{"k.cu": "sha256:k", "k.cubin": "sha256:c", **files})
+    contents = Observation(Link.CONTENTS, "stamp", "k", "x", "x")
+    evidence = gather(
+        manifest or recorded(), "", action, tools, content, Folders(str(tmp_path)), lambda _m, _t: (contents,)
+    )
+    return judge(evidence)
+
+
+def test_what_is_as_recorded_is_fresh(tmp_path):
+    assert verdict(tmp_path).state is State.FRESH
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "subject", "before", "now"),
+    [
+        ({"argv": ("/bin/nvcc", "-O2", "k.cu")}, "flags-changed", "command of k", "-O3", "-O2"),
+        ({"argv": ("/opt/nvcc", "-O3", "k.cu")}, "nvcc-changed", "nvcc", "/bin/nvcc", "/opt/nvcc"),
+        ({"arch": "sm_80"}, "arch-changed", "k", "sm_90", "sm_80"),
+        (
+            {"environment": (("LC_ALL", "C"), ("NVCC_APPEND_FLAGS", "-G"))},
+            "environment-changed",
+            "NVCC_APPEND_FLAGS",
+            "unset",
+            "-G",
+        ),
+    ],
+)
+def test_a_changed_plan_shows_both_sides(tmp_path, changes, code, subject, before, now):
+    (finding,) = verdict(tmp_path, action=dataclasses.replace(ACTION, **changes)).findings
+    assert (finding.state, finding.code, finding.subject) == (State.STALE, code, subject)
+    assert (finding.recorded, finding.observed) == (before, now)
+
+
+def test_flags_that_a_careless_join_would_confuse_are_told_apart(tmp_path):
+    one = dataclasses.replace(ACTION, argv=("/bin/nvcc", "-DA -DB", "k.cu"))
+    two = dataclasses.replace(recorded(), argv=("/bin/nvcc", "-DA", "-DB", "k.cu"))
+    (finding,) = verdict(tmp_path, two, action=one).findings
+    assert finding.recorded != finding.observed
+
+
+def test_inputs_tools_and_artifacts_that_changed_are_named(tmp_path):
+    assert [f.subject for f in verdict(tmp_path, **{"k.cu": "sha256:other"}).findings] == ["k.cu"]
+    (gone,) = verdict(tmp_path, **{"k.cu": None}).findings
+    assert (gone.code, gone.observed, gone.state) == ("input-missing", "missing", State.STALE)
+    (swapped,) = verdict(
+        tmp_path, tools=(TOOLS[0], dataclasses.replace(TOOLS[1], digest="sha256:q"))
+    ).findings
+    assert (swapped.subject, swapped.recorded, swapped.observed) == ("/bin/ptxas", "sha256:p", "sha256:q")
+    damaged = verdict(tmp_path, **{"k.cubin": "sha256:d"}).findings
+    assert [f.code for f in damaged] == ["artifact-changed", "contents-unproven"]
+
+
+def test_a_tool_more_or_less_is_a_change(tmp_path):
+    assert verdict(tmp_path, tools=TOOLS[:1]).state is State.STALE
+    assert verdict(tmp_path, tools=(*TOOLS, Component("cicc", "/c", "sha256:x"))).state is State.STALE
+
+
+def test_a_tool_that_cannot_be_read_is_unproven(tmp_path):
+    tools = (TOOLS[0], dataclasses.replace(TOOLS[1], digest=""))
+    assert verdict(tmp_path, tools=tools).state is State.UNPROVEN
+
+
+def test_a_name_that_was_absent_and_appears_is_stale_also_in_a_new_folder(tmp_path):
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "b.h").touch()
+    assert verdict(tmp_path).state is State.FRESH
+    (tmp_path / "inc" / "a.h").touch()
+    (finding,) = verdict(tmp_path).findings
+    assert (finding.code, finding.subject) == ("name-appeared", "inc/a.h")
+
+
+def test_a_folder_is_not_a_file_that_appeared(tmp_path):
+    (tmp_path / "inc" / "a.h").mkdir(parents=True)
+    assert verdict(tmp_path).state is State.FRESH
+
+
+def test_a_manifest_without_inputs_is_unproven_never_fresh(tmp_path):
+    manifest = recorded()
+    empty = dataclasses.replace(manifest, closure=dataclasses.replace(manifest.closure, materials=()))
+    found = verdict(tmp_path, empty)
+    assert found.state is State.UNPROVEN
+    assert [f.link for f in found.findings] == [Link.INPUTS]
+
+
+def test_what_could_not_be_followed_is_unproven(tmp_path):
+    manifest = recorded()
+    closure = dataclasses.replace(manifest.closure, unknown=("k.cu: .incbin without a name",))
+    found = verdict(tmp_path, dataclasses.replace(manifest, closure=closure))
+    assert (found.state, found.findings[0].code) == (State.UNPROVEN, "input-unfollowed")

@@ -1,0 +1,155 @@
+"""Encoding, depfiles, manifests and the lock."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator import lock, manifest
+from orchestrator.canonical import digest_document, encode
+from orchestrator.depfile import parse_ld, parse_nvcc
+from orchestrator.model import Closure, Component, Kind, Manifest, Material, Origin, Product
+
+TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
+DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+D = "sha256:" + "a" * 64
+E = "sha256:" + "b" * 64
+
+
+@given(DOCUMENTS, DOCUMENTS)
+def test_different_documents_have_different_encodings(one, other):
+    same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    assert (encode(one) == encode(other)) == same
+
+
+@given(st.lists(TEXT, max_size=5), st.lists(TEXT, max_size=5))
+def test_two_commands_never_run_together(one, other):
+    assert (digest_document(one) == digest_document(other)) == (one == other)
+
+
+def test_the_order_of_keys_does_not_matter_and_that_of_lists_does():
+    assert encode({"b": 1, "a": 2}) == encode({"a": 2, "b": 1})
+    assert encode(["-DA", "-DB"]) != encode(["-DB", "-DA"])
+    assert encode(["-DA -DB"]) != encode(["-DA", "-DB"])
+
+
+def test_names_that_are_not_utf8_survive():
+    name = b"\xff\xfe.cuh".decode("utf-8", "surrogateescape")
+    assert json.loads(encode([name])) == [name]
+
+
+def test_nvccs_dependency_list():
+    data = (
+        b"build/a.cubin : src/a.cu \\\n    sp\\ ace.h \\\n    do$(x)l#l.h \\\n    ta\tb.h \\\n    c : d.h\n"
+    )
+    assert parse_nvcc(data) == ("src/a.cu", "sp ace.h", "do$(x)l#l.h", "ta\tb.h", "c : d.h")
+
+
+def test_a_list_names_each_file_once():
+    assert parse_nvcc(b"o : a \\\n    b \\\n    a\n") == ("a", "b")
+
+
+def test_lds_dependency_list_has_a_second_paragraph():
+    assert parse_ld(b"a.so: \\\n  /lib/crti.o \\\n  x y.o\n\n/lib/crti.o:\n\nx y.o:\n") == (
+        "/lib/crti.o",
+        "x y.o",
+    )
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b"a.cu\n", b"o : a.cu \\\n", b"o : a.cu \\\n    b", b"o : a.cu\n    b.h\n"]
+)
+def test_an_empty_or_torn_list_is_an_error_never_no_dependencies(data):
+    with pytest.raises(ValueError):
+        parse_nvcc(data)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n\\\0", codec="utf-8"), min_size=1), min_size=1))
+def test_every_name_written_nvccs_way_is_read_back(names):
+    names = [stripped for name in names if (stripped := name.strip(" "))] or ["a"]
+    written = " \\\n    ".join(name.replace(" ", "\\ ") for name in names)
+    assert parse_nvcc(f"o : {written}\n".encode()) == tuple(dict.fromkeys(names))
+
+
+def record(**changes) -> Manifest:
+    fields = {
+        "target": "k",
+        "kind": Kind.CUBIN,
+        "arch": "sm_90",
+        "argv": ("/usr/bin/nvcc", "-cubin"),
+        "environment": (("LC_ALL", "C"),),
+        "generated": (("build/work/k/stamp.h", D),),
+        "closure": Closure(
+            (
+                Material("/usr/include/a.h", D, Origin.SYSTEM, ""),
+                Material("src/k.cu", D, Origin.PROJECT, "src/k.cu"),
+            ),
+            (("", ("cuda_runtime.h",)), ("inc", ("x.h", "y.h"))),
+        ),
+        "toolchain": (Component("nvcc", "/usr/bin/nvcc", D),),
+        "toolkit_version": "13.0.88",
+        "action_digest": D,
+        "recipe_digest": D,
+        "product": Product("build/artifacts/aa/k.cubin", D, E, 12),
+        "seconds": 1.25,
+        "log": "build/logs/k.log",
+    }
+    return Manifest(**{**fields, **changes})
+
+
+def test_a_manifest_is_read_back_as_written():
+    assert manifest.from_bytes(manifest.to_bytes(record())) == record()
+
+
+@pytest.mark.parametrize("key", sorted(json.loads(manifest.to_bytes(record()))))
+def test_a_manifest_without_any_one_field_is_not_read(key):
+    document = json.loads(manifest.to_bytes(record()))
+    del document[key]
+    with pytest.raises(ValueError):
+        manifest.from_bytes(encode(document))
+
+
+@given(st.binary(max_size=200))
+def test_bytes_that_are_no_manifest_give_one_kind_of_error(data):
+    with pytest.raises(ValueError):
+        manifest.from_bytes(data)
+
+
+def test_a_build_matches_the_lock_written_from_it():
+    text = lock.to_text({"k": record()}, None)
+    assert lock.compare({"k": record()}, text) == ["matches the lock (1 targets)"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"toolkit_version": "13.1.0"}, "toolkit 13.1.0, locked 13.0.88"),
+        (
+            {"closure": Closure((Material("src/k.cu", E, Origin.PROJECT, "src/k.cu"),), ())},
+            "sources: src/k.cu",
+        ),
+        ({"recipe_digest": E}, "its command or toolkit"),
+        ({"product": Product("p", D, D, 12)}, "its code"),
+        ({"arch": "sm_80"}, "not in the lock: k@sm_80"),
+    ],
+)
+def test_what_differs_from_the_lock_is_named(changes, said):
+    (line,) = lock.compare({"k": record(**changes)}, lock.to_text({"k": record()}, None))
+    assert said in line
+
+
+def test_the_lock_keeps_other_architectures_and_drops_targets_that_are_gone():
+    text = lock.to_text({"k": record(), "gone": record(target="gone")}, None)
+    text = lock.to_text({"k": record(arch="sm_80")}, text)
+    assert sorted(json.loads(text)["targets"]) == ["k@sm_80", "k@sm_90"]
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"schema": "freshproof/lock/1", "targets": {"k": {}}}', "x"])
+def test_a_file_that_is_no_lock_is_an_error(text):
+    with pytest.raises(ValueError):
+        lock.compare({"k": record()}, text)

@@ -1,0 +1,113 @@
+"""targets.toml: what is accepted, and that each error names its line and key."""
+
+import pytest
+
+from orchestrator.errors import ConfigurationError
+from orchestrator.model import Kind
+from orchestrator.targets import parse_targets, select, unit_of, unsafe_path
+from orchestrator.tomlline import line_of
+
+GOOD = """schema = 1
+[project]
+name = "p"
+source-roots = ["src"]
+[target.a]
+kind = "cubin"
+sources = ["src/a.cu"]
+flags = ["-O3", "-Xcompiler", ',"-ffast-math"']
+defines = ["A=1"]
+[target.a.expect]
+kernels = ["k"]
+no-spills = true
+[target.a.variants.wide]
+flags = ["-DW=16"]
+[target.lib]
+kind = "shared-library"
+sources = ["src/lib.cu"]
+[workload.w]
+command = ["run", "it"]
+uses = ["lib", "a"]
+warmups = 0
+"""
+
+
+def test_a_whole_file_is_read():
+    project = parse_targets(GOOD)
+    a, wide, lib = project.targets
+    assert (a.name, a.kind, a.arch, a.line) == ("a", Kind.CUBIN, "auto", 5)
+    assert a.flags == ("-O3", "-Xcompiler", ',"-ffast-math"')
+    assert a.expect.kernels == ("k",)
+    assert a.expect.no_spills
+    assert (wide.name, wide.variant, wide.flags) == ("a.wide", "wide", (*a.flags, "-DW=16"))
+    assert wide.defines == a.defines
+    assert (lib.kind, lib.arch) == (Kind.SHARED_LIBRARY, None)
+    (workload,) = project.workloads
+    assert (workload.samples, workload.warmups, workload.uses) == (5, 0, ("lib", "a"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ('kind = "cubin"', 'kind = "cubbin"', 6, "kind"),
+        ("flags = [", "flgas = [", 8, "did you mean `flags`"),
+        ("no-spills = true", "no-spills = 1", 12, "true or false"),
+        ("kernels = ", "kernel = ", 11, "did you mean `kernels`"),
+        ('sources = ["src/a.cu"]', 'sources = ["src/a.cu", "b.cu"]', 7, "2 sources"),
+        ('sources = ["src/a.cu"]', 'sources = ["src/$(touch X).cu"]', 7, "shell"),
+        ('sources = ["src/a.cu"]', 'sources = ["-O3"]', 7, "option"),
+        ('"-O3"', '"-o", "x"', 8, "`-o` cannot be set here"),
+        ('"-O3"', '"-arch=sm_80"', 8, "set `arch`"),
+        ("warmups = 0", "warmups = -1", 21, "0 or more"),
+        ('uses = ["lib", "a"]', 'uses = ["libb"]', 20, "no target is called `libb`"),
+        ('command = ["run", "it"]', "command = []", 19, "no command"),
+        ("schema = 1", "schema = 2", 1, "must be 1"),
+        ("[target.lib]", "[target.'a b']", 15, "not a name"),
+        ("[target.lib]", "[target.a_wide]", 15, "punctuation"),
+        ('kind = "shared-library"', 'kind = "shared-library"\narch = "sm_90"', 17, "host code"),
+    ],
+)
+def test_errors_name_file_line_and_key(old, new, line, said):
+    assert old in GOOD
+    with pytest.raises(ConfigurationError) as caught:
+        parse_targets(GOOD.replace(old, new, 1))
+    error = caught.value
+    assert error.what.startswith(f"manifests/targets.toml:{line}: ")
+    assert said in error.what + error.remedy
+    assert error.remedy
+
+
+def test_broken_toml_names_the_line():
+    with pytest.raises(ConfigurationError, match="line 2"):
+        parse_targets("schema = 1\nkind =\n")
+
+
+def test_keys_are_found_in_their_own_table():
+    text = '[a]\nx = 1\n[b]\ny = 2\nx = [\n 1,\n]\n["b.c"]\nx = 3\n'
+    assert line_of(text, ("b",), "x") == 5
+    assert line_of(text, ("b.c",), "x") == 9
+    assert line_of(text, ("b",), None) == 3
+    assert line_of(text, ("b",), "nowhere") == 3
+    assert line_of(text, ("z",), "x") == 1
+
+
+def test_selection_keeps_order_and_suggests_names():
+    project = parse_targets(GOOD)
+    assert [t.name for t in select(project, [])] == ["a", "a.wide", "lib"]
+    assert [t.name for t in select(project, ["lib", "a", "lib"])] == ["lib", "a"]
+    with pytest.raises(ConfigurationError) as caught:
+        select(project, ["lob"])
+    assert caught.value.remedy == "did you mean `lib`?"
+
+
+@pytest.mark.parametrize("name", ["a b/c.cu", "größe.cu", "a'b.cu", "a;b.cu", "a&b.cu", "(x).cu"])
+def test_names_that_a_shell_leaves_alone_between_quotes_are_accepted(name):
+    assert unsafe_path(name) == ""
+
+
+@pytest.mark.parametrize("name", ["", "$x.cu", "`x`.cu", 'a"b.cu', "a\\b.cu", "a\nb.cu", "-x.cu", "@x"])
+def test_names_that_nvcc_would_act_on_are_refused(name):
+    assert unsafe_path(name)
+
+
+def test_units_are_identifiers():
+    assert unit_of("host-bls12_381.wide+x").isidentifier()
