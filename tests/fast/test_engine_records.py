@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from orchestrator import lock, manifest
 from orchestrator.canonical import digest_document, encode
 from orchestrator.depfile import parse_ld, parse_nvcc
-from orchestrator.model import Closure, Component, Kind, Manifest, Material, Origin, Product
+from orchestrator.model import Closure, Component, Kind, Manifest, Material, Origin, Product, Project
+from orchestrator.watch import folders_to_watch
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
 DOCUMENTS = st.recursive(
@@ -153,3 +154,16 @@ def test_the_lock_keeps_other_architectures_and_drops_targets_that_are_gone():
 def test_a_file_that_is_no_lock_is_an_error(text):
     with pytest.raises(ValueError):
         lock.compare({"k": record()}, text)
+
+
+def test_the_watch_covers_sources_and_folders_of_absent_names(tmp_path):
+    for name in ("src", "inc", "manifests", "build", "docs"):
+        (tmp_path / name).mkdir()
+    closure = Closure(
+        (Material("src/k.cu", "d", Origin.PROJECT, ""), Material("/usr/x.h", "d", Origin.SYSTEM, "")),
+        (("inc/sub", ("x.h",)), ("later", ("y.h",))),
+    )
+    project = Project("p", ("src",), (), ())
+    folders = folders_to_watch(tmp_path, project, [record(closure=closure)])
+    names = {(str(folder.relative_to(tmp_path)), deep) for folder, deep in folders}
+    assert names == {(".", False), ("src", True), ("inc", True), ("manifests", True)}

@@ -1,0 +1,136 @@
+"""Which tools are found, which settings reach a command, and what a plan is made of."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.model import Kind, Target
+from orchestrator.plan import HONOURED, IGNORED, Surroundings, options_files, plan, recipe_environment
+from orchestrator.tidy import tidy
+from orchestrator.toolchain import find_nvcc, honoured, host_compiler_flags, search_path
+
+SURROUNDINGS = Surroundings(
+    nvcc="/cuda/bin/nvcc",
+    search_path="/usr/bin",
+    honoured=(("NVCC_APPEND_FLAGS", "-G"),),
+    temporary="/p/build/work",
+    arch="sm_90",
+    arch_reason="",
+)
+
+
+def tool(folder, name, to=None):
+    """An executable, or a link to one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    if to:
+        path.symlink_to(to)
+    else:
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    return path
+
+
+def test_the_path_comes_before_cuda_home_and_that_before_the_fetched_toolkit(tmp_path):
+    installed = tmp_path / "toolchain"
+    fetched = tool(installed / "nvidia" / "cu13" / "bin", "nvcc")
+    nowhere = {"PATH": str(tmp_path / "empty")}
+    if not Path("/usr/local/cuda/bin/nvcc").exists():
+        assert find_nvcc(nowhere, installed).path == str(fetched)
+    home = tool(tmp_path / "home" / "bin", "nvcc")
+    assert find_nvcc({**nowhere, "CUDA_HOME": str(tmp_path / "home")}, installed).path == str(home)
+    first = tool(tmp_path / "bin", "nvcc")
+    found = find_nvcc({"PATH": str(tmp_path / "bin"), "CUDA_HOME": str(tmp_path / "home")}, installed)
+    assert (found.path, found.reason) == (str(first), "first on the PATH")
+
+
+def test_a_compiler_cache_is_passed_over(tmp_path):
+    ccache = tool(tmp_path / "opt", "ccache")
+    tool(tmp_path / "cached", "nvcc", ccache)
+    tool(tmp_path / "cached", "g++", ccache)
+    real = tool(tmp_path / "real", "nvcc")
+    environ = {"PATH": f"{tmp_path}/cached:{tmp_path}/real"}
+    assert find_nvcc(environ, tmp_path).path == str(real)
+    path, caches = search_path(environ)
+    assert path.split(":")[0] == f"{tmp_path}/real"
+    assert f"{tmp_path}/cached" not in path
+    assert len(caches) == 1
+
+
+def test_folders_without_a_tool_and_relative_ones_are_left_out_of_the_path(tmp_path):
+    tool(tmp_path / "gcc", "gcc")
+    tool(tmp_path / "other", "python")
+    path, _ = search_path({"PATH": f"bin:.::{tmp_path}/other:{tmp_path}/gcc:{tmp_path}/gcc:/usr/bin"})
+    assert path == f"{tmp_path}/gcc:/usr/bin:/bin"
+
+
+def test_nvccs_own_variables_are_honoured_and_no_others():
+    environ = {name: "x" for name in (*HONOURED, *IGNORED)} | {"NVCC_CCBIN": ""}
+    assert honoured(environ) == (("NVCC_PREPEND_FLAGS", "x"), ("NVCC_APPEND_FLAGS", "x"))
+
+
+def test_a_command_sees_the_listed_environment_and_no_more():
+    action = plan(Target("k", Kind.CUBIN, ("k.cu",), arch="auto"), SURROUNDINGS)
+    assert dict(action.environment) == {
+        "LC_ALL": "C",
+        "NVCC_APPEND_FLAGS": "-G",
+        "PATH": "/usr/bin",
+        "SOURCE_DATE_EPOCH": "0",
+        "TMPDIR": "/p/build/work/k/tmp",
+    }
+    assert recipe_environment(action.environment).keys() == {
+        "LC_ALL",
+        "NVCC_APPEND_FLAGS",
+        "SOURCE_DATE_EPOCH",
+    }
+
+
+@pytest.mark.parametrize(("asked", "got"), [("auto", "sm_90"), ("native", "sm_90"), ("sm_80", "sm_80")])
+def test_the_arch_is_resolved_before_anything_is_digested(asked, got):
+    action = plan(Target("k", Kind.CUBIN, ("k.cu",), arch=asked), SURROUNDINGS)
+    assert action.arch == got
+    assert f"-arch={got}" in action.argv
+    assert "native" not in " ".join(action.argv)
+
+
+def test_flags_are_kept_word_for_word():
+    flags = ("-Xcompiler", ',"-ffast-math"', "-DS=a b", "-O3")
+    action = plan(Target("k", Kind.CUBIN, ("a b/k.cu",), arch="sm_90", flags=flags), SURROUNDINGS)
+    start = action.argv.index("-Xcompiler")
+    assert action.argv[start : start + 4] == flags
+    assert action.argv[-1] == "a b/k.cu"
+
+
+def test_no_path_of_this_machine_is_in_the_recipe():
+    action = plan(Target("k", Kind.CUBIN, ("k.cu",), arch="sm_90"), SURROUNDINGS)
+    assert not any(word.startswith("/") for word in action.recipe_argv)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "files"),
+    [
+        (("-optf", "a,b"), ("a", "b")),
+        (("--options-file=a",), ("a",)),
+        (("@a",), ("a",)),
+        (("-Xcompiler", "-O2,@a"), ("a",)),
+        (("-Xcompiler=@a",), ("a",)),
+        (("-Xcompiler", ',"@a"'), ("a",)),
+        (("-DX=1", "k.cu"), ()),
+    ],
+)
+def test_files_of_further_options_are_found(arguments, files):
+    assert options_files(arguments) == files
+
+
+def test_flags_that_choose_the_host_compiler():
+    flags = ("-O3", "-ccbin", "clang++", "-m64", "--compiler-bindir=/x")
+    assert host_compiler_flags(flags) == ("-ccbin", "clang++", "--compiler-bindir=/x")
+
+
+def test_names_are_shortened_only_where_the_file_system_agrees(tmp_path):
+    (tmp_path / "a" / "deep").mkdir(parents=True)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "link").symlink_to("../a/deep")
+    assert tidy(f"{tmp_path}/a/../b/x.h") == f"{tmp_path}/b/x.h"
+    through_link = f"{tmp_path}/b/link/../x.h"
+    assert tidy(through_link) == through_link
