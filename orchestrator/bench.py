@@ -28,6 +28,7 @@ from orchestrator.protocol import Ready, Span, artifacts_json
 from orchestrator.records import SCHEMA, RecordWriter, new_run_id
 from orchestrator.samples import Measured, Refusal, Sample
 from orchestrator.spans import divide
+from orchestrator.verdict_report import verdict_fields
 from orchestrator.worker import Worker
 
 LOADED_PROVEN = "loaded-proven"
@@ -230,7 +231,7 @@ class _Run:
             self.record.write("artifact", fields)
 
     def _write_verdict(self, state: str, verdicts: Sequence[Verdict], fields: Mapping[str, Any]) -> None:
-        listed = [asdict(verdict) for verdict in verdicts]
+        listed = [verdict_fields(verdict) for verdict in verdicts]
         self.record.write("verdict", {"state": state, **fields, "verdicts": listed})
 
 

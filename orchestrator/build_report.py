@@ -5,13 +5,12 @@ Pure: values in, lines or a JSON document out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import Any
 
 from orchestrator.build import Built, Outcome, Result
-from orchestrator.model import Verdict
 from orchestrator.situation import Situation
+from orchestrator.verdict_report import verdict_fields
 
 
 def opening_lines(situation: Situation) -> list[str]:
@@ -108,33 +107,3 @@ def toolchain_fields(situation: Situation) -> list[dict[str, Any]]:
         {"nvcc": t.nvcc, "version": t.version, "reason": t.reason}
         for t in dict.fromkeys(situation.toolchains.values())
     ]
-
-
-def verdict_fields(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as JSON."""
-    return {
-        "target": verdict.target,
-        "state": verdict.state,
-        "findings": [asdict(finding) for finding in verdict.findings],
-        "matches": dict(verdict.matches),
-    }
-
-
-def verdict_lines(verdicts: Iterable[Verdict]) -> list[str]:
-    """Every finding of every target, or what makes it fresh."""
-    lines = []
-    for verdict in verdicts:
-        lines.append(f"{verdict.target}: {verdict.state}")
-        for finding in verdict.findings:
-            lines.append(f"  {finding.link}: {finding.message}")
-            if finding.recorded is not None or finding.observed is not None:
-                lines.append(f"    recorded {finding.recorded or 'nothing'}")
-                lines.append(f"    now      {finding.observed or 'unknown'}")
-            lines.append(f"    -> {finding.remedy}")
-        if not verdict.findings:
-            lines.append("  " + _matched(dict(verdict.matches)))
-    return lines
-
-
-def _matched(matches: Mapping[Any, int]) -> str:
-    return "as recorded: " + ", ".join(str(link) for link, count in matches.items() if count)

@@ -26,7 +26,7 @@ def compare_loaded(root: Path, nonce: str, artifacts: Sequence[Admitted], ready:
             "FRESHPROOF_NONCE",
             nonce,
             ready.nonce,
-            note="the answer belongs to another run",
+            note="the worker's answer belongs to another run",
             remedy="the workload must echo FRESHPROOF_NONCE",
         ),
         *_loaded(artifacts, ready),
@@ -47,9 +47,9 @@ def compare_again(
             artifact.target,
             artifact.digest,
             now.get(artifact.target),
-            note="another artifact was built during the run"
+            note=f"{artifact.target}: another artifact was built during the run"
             if artifact.target in now
-            else "no longer admitted",
+            else f"{artifact.target}: no longer admitted",
             remedy="run the benchmark again, and leave the targets alone while it runs",
         )
         for artifact in before
@@ -64,7 +64,7 @@ def _loaded(artifacts: Sequence[Admitted], ready: Ready) -> Iterator[Observation
     for artifact in artifacts:
         entries = [entry for entry in ready.loaded if entry.target == artifact.target]
         if not entries:
-            note = "the workload did not say that it loaded this artifact"
+            note = f"{artifact.target}: the workload did not say that it loaded this artifact"
             yield Observation(
                 Link.LOADED, "not-loaded", artifact.target, artifact.digest, None, note, _WORKER_FAULT
             )
@@ -73,12 +73,14 @@ def _loaded(artifacts: Sequence[Admitted], ready: Ready) -> Iterator[Observation
                 ("loaded-digest-changed", artifact.digest, entry.digest),
                 ("loaded-stamp-changed", artifact.stamp, entry.stamp),
             ):
-                note = f"the process runs another artifact than the admitted one ({entry.how})"
+                note = (
+                    f"{entry.target}: the process runs another artifact than the admitted one ({entry.how})"
+                )
                 yield Observation(Link.LOADED, code, entry.target, recorded, observed, note, _WORKER_FAULT)
     admitted = {artifact.target for artifact in artifacts}
     for entry in ready.loaded:
         if entry.target not in admitted:
-            note = "the workload loaded an artifact that was not admitted for it"
+            note = f"{entry.target}: the workload loaded it, and it was not admitted for it"
             remedy = "name the target in the workload's `uses`"
             yield Observation(
                 Link.LOADED, "loaded-unadmitted", entry.target, None, entry.digest, note, remedy
@@ -87,10 +89,10 @@ def _loaded(artifacts: Sequence[Admitted], ready: Ready) -> Iterator[Observation
 
 def _sources(root: Path, ready: Ready, changed: str) -> Iterator[Observation]:
     for source in ready.sources:
-        note, digest = changed, None
+        note, digest = f"{source.path}: {changed}", None
         try:
             digest = "sha256:" + hashlib.sha256((root / source.path).read_bytes()).hexdigest()
         except OSError as error:
-            note = f"cannot be read: {error.strerror}"
+            note = f"{source.path}: cannot be read: {error.strerror}"
         remedy = "run the benchmark again, and leave the workload's sources alone while it runs"
         yield Observation(Link.DRIVERS, "driver-changed", source.path, source.digest, digest, note, remedy)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from orchestrator.model import Finding
 from orchestrator.samples import Measured, Refusal, Sample
 from orchestrator.stats import Summary, summarize
+from orchestrator.verdict_report import verdict_fields, verdict_lines
 
 UNACCOUNTED_WARNING = 0.05
 """Share of the total beyond which the phases no longer explain the time."""
@@ -80,25 +80,8 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
 
 def refusal_lines(refusal: Refusal) -> list[str]:
     """Why the gate refused: every finding, with both values and the remedy."""
-    lines = [f"{refusal.subject}: refused {refusal.when}"]
-    for verdict in refusal.verdicts:
-        lines.append(f"  {verdict.target}: {verdict.state}")
-        for finding in verdict.findings:
-            lines.extend(f"    {line}" for line in finding_lines(finding))
-        if not verdict.findings:
-            lines.append("    nothing was found that proves it fresh")
-    return lines
-
-
-def finding_lines(finding: Finding) -> list[str]:
-    """One finding: what, on which subject, recorded and observed values, what to do."""
-    lines = [f"{finding.code}: {finding.subject}: {finding.message}"]
-    if finding.recorded is not None or finding.observed is not None:
-        lines.append(f"  recorded {finding.recorded or 'nothing'}")
-        lines.append(f"  observed {finding.observed or 'nothing'}")
-    if finding.remedy:
-        lines.append(f"  -> {finding.remedy}")
-    return lines
+    lines = verdict_lines(refusal.verdicts)
+    return [f"{refusal.subject}: refused {refusal.when}", *(f"  {line}" for line in lines)]
 
 
 def run_fields(run: Measured) -> dict[str, Any]:
@@ -127,7 +110,7 @@ def refusal_fields(refusal: Refusal) -> dict[str, Any]:
         "state": "refused",
         "when": refusal.when,
         "record": refusal.record,
-        "verdicts": [asdict(verdict) for verdict in refusal.verdicts],
+        "verdicts": [verdict_fields(verdict) for verdict in refusal.verdicts],
     }
 
 

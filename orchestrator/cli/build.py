@@ -20,12 +20,11 @@ from orchestrator.build_report import (
     failure_lines,
     opening_lines,
     outcome_line,
-    verdict_fields,
-    verdict_lines,
 )
 from orchestrator.errors import BuildFailed, ConfigurationError
 from orchestrator.situation import Situation, survey
 from orchestrator.unused import unused_sources
+from orchestrator.verdict_report import verdict_fields, verdict_lines
 from orchestrator.workspace import Workspace, find_root, write_atomically
 
 

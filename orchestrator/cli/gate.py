@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from orchestrator.build_report import verdict_fields, verdict_lines
 from orchestrator.errors import FreshproofError, Refused
 from orchestrator.gate import admit
 from orchestrator.model import Admission
+from orchestrator.verdict_report import verdict_fields, verdict_lines
 
 NOT_STARTED = 125
 """Exit code when there is a COMMAND and it did not begin."""

@@ -11,9 +11,10 @@ from pathlib import Path
 import click
 
 from orchestrator.build import Built, Outcome, Progress, Result, build
-from orchestrator.build_report import built_fields, failure_lines, opening_lines, outcome_line, verdict_lines
+from orchestrator.build_report import built_fields, failure_lines, opening_lines, outcome_line
 from orchestrator.errors import FreshproofError
 from orchestrator.gate import admit
+from orchestrator.verdict_report import verdict_lines
 from orchestrator.watch import folders_to_watch, watch
 from orchestrator.workspace import Workspace, find_root
 

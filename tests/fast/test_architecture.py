@@ -18,7 +18,8 @@ PRODUCT = ORCHESTRATOR + PROVER
 
 PURE = {
     "attribution", "canonical", "depfile", "errors", "freshness", "manifest", "model", "plan", "protocol",
-    "report", "samples", "spans", "stamp", "stats", "targets", "tomlline", "verify", "workloads",
+    "report", "samples", "spans", "stamp", "stats", "targets", "tomlline",
+    "verdict_report", "verify", "workloads",
 }  # fmt: skip
 WORLD = {
     "asyncio", "ctypes", "fcntl", "glob", "io", "mmap", "multiprocessing", "os", "pathlib", "random",

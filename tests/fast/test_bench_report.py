@@ -109,7 +109,7 @@ def test_a_refusal_shows_file_both_digests_and_remedy():
         "a.cuh",
         "sha256:old",
         "sha256:new",
-        "changed",
+        "a.cuh: changed",
         "freshproof build",
     )
     refusal = Refusal("w", "before the first sample", (Verdict("host-x", State.STALE, (finding,), ()),), None)
