@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 
@@ -442,3 +443,19 @@ def test_range_check_agrees_with_integers(rows: list[int], width: int, near: boo
     words = np.frombuffer(b"".join(v.to_bytes(width, "little") for v in values), np.uint8).reshape(-1, width)
     expected = next((i for i, v in enumerate(values) if v >= modulus), None)
     assert first_not_below(words, modulus) == expected
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("1"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["pi_a", "IC"]), inner),
+    max_leaves=8,
+)
+
+
+@ANY_FILE
+@given(value=JSON, name=st.sampled_from(["pi_a", "pi_b", "curve", "protocol"]), whole=st.booleans())
+def test_any_json_is_read_or_refused(tmp_path: Path, value: object, name: str, whole: bool) -> None:
+    proof = json.loads((DATA / "bn128" / "mul_proof.json").read_text())
+    text = json.dumps(value if whole else {**proof, name: value}).encode()
+    for reader in (read_proof, read_public, read_verification_key):
+        read_whatever(tmp_path, reader, text)
