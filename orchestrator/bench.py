@@ -7,6 +7,7 @@ A refusal is a value (`Refusal`); a run that cannot count raises `BrokenRun`. Ei
 
 from __future__ import annotations
 
+import fcntl
 import secrets
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import __version__, environment
-from orchestrator.errors import ConfigurationError, FreshproofError
+from orchestrator.errors import ConfigurationError, FreshproofError, Undecided
 from orchestrator.identity import compare_again, compare_loaded
 from orchestrator.launch import launch_variables, resolve_command
 from orchestrator.model import Admission, State, Verdict, Workload
@@ -48,6 +49,20 @@ class Options:
     warmups: int
     timeout: float
     """Seconds that one sample, or the workload's start, may take."""
+
+
+@contextmanager
+def alone(root: Path) -> Iterator[None]:
+    """Hold this tree's benchmark lock. Raises `Undecided` if another one runs."""
+    path = root / "build" / "bench.lock"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            what = f"another benchmark is running in {root}; each would slow the other"
+            raise Undecided(what, remedy="wait for it to end") from None
+        yield
 
 
 def admit_all(root: Path, workloads: Sequence[Workload], admit: Admit) -> Refusal | None:

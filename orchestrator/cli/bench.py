@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from orchestrator.bench import Options, admit_all, measure
+from orchestrator.bench import Options, admit_all, alone, measure
 from orchestrator.errors import FreshproofError, Refused
 from orchestrator.gate import admit
 from orchestrator.gpu_arch import architectures
@@ -65,7 +65,8 @@ def command(
         say(announcement)
     show = _Shown(as_json)
     try:
-        _run(root, chosen, options, say, show)
+        with alone(root):
+            _run(root, chosen, options, say, show)
     finally:
         show.end()
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator import bench
-from orchestrator.bench import Options, measure
-from orchestrator.errors import BrokenRun, ConfigurationError, Missing
+from orchestrator.bench import Options, admit_all, alone, measure
+from orchestrator.errors import BrokenRun, ConfigurationError, Missing, Undecided
 from orchestrator.model import Admission, Admitted, Finding, Kind, Link, State, Verdict, Workload
 from orchestrator.records import read_record
 from orchestrator.samples import Measured, Refusal
@@ -103,6 +103,24 @@ def test_a_stale_target_is_refused_before_anything_starts(tmp_path, monkeypatch)
     assert isinstance(result, Refusal)
     assert result.verdicts[0].findings[0].code == "input-changed"
     assert not (tmp_path / "build").exists()
+
+
+def test_several_workloads_are_asked_for_at_once(tmp_path):
+    gate = Gate(refused())
+    several = [
+        workload("honest", name=name, uses=uses) for name, uses in (("a", ("x", "y")), ("b", ("y", "z")))
+    ]
+    refusal = admit_all(tmp_path, several, gate)
+    assert refusal.subject == "a, b"
+    assert gate.asked == [("x", "y", "z")]
+    assert admit_all(tmp_path, several, Gate(admitted())) is None
+
+
+def test_two_benchmarks_in_one_tree_do_not_run_at_once(tmp_path):
+    with alone(tmp_path), pytest.raises(Undecided, match="another benchmark"), alone(tmp_path):
+        pass
+    with alone(tmp_path):
+        pass
 
 
 @pytest.mark.parametrize(
