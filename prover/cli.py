@@ -20,6 +20,8 @@ from prover.loading import BACKENDS
 from prover.params import CURVES, curve_by_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from prover.session import Outcome, Session
 
 FILE = click.Path(path_type=Path)
@@ -72,14 +74,13 @@ def prove(
     from prover.session import Session
 
     _require_distinct(zkey=zkey, wtns=wtns, proof=proof, public=public)
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, markup=False)
     witness = read_wtns(wtns)
     if test_blinders is not None and not all(0 <= v < witness.curve.r for v in test_blinders):
         raise ConfigurationError("--test-blinders: r and s must be at least 0 and below the group order")
     if r1cs is not None:
         _require_satisfied(r1cs, wtns)
-    say = partial(console.print, style="dim", soft_wrap=True)
-    with Session.open(zkey, backend, artifact_from_gate, say) as session:
+    with Session.open(zkey, backend, artifact_from_gate, _say(console)) as session:
         outcome = session.prove(witness, test_blinders)
     if not outcome.check.valid:
         raise BrokenRun(
@@ -96,6 +97,11 @@ def prove(
         click.echo(json.dumps(_report(session, outcome, proof, public), indent=1))
     else:
         click.echo(f"{proof}: valid ({outcome.check.by}); public signals in {public}")
+
+
+def _say(console: Console) -> Callable[[str], None]:
+    """Progress for people, on standard error."""
+    return partial(console.print, style="dim", soft_wrap=True)
 
 
 def _require_distinct(**paths: Path) -> None:
@@ -278,7 +284,10 @@ def _write_key(system: Any, zkey: Path, vk: Path | None, test_seed: str | None, 
 
     curve = system.curve
     trapdoor = draw_trapdoor(curve) if test_seed is None else seeded_trapdoor(curve, test_seed)
-    write_test_key(zkey, system, trapdoor, open_generator(backend, curve, artifact_from_gate))
+    generator = open_generator(backend, curve, artifact_from_gate)
+    write_test_key(
+        zkey, system, trapdoor, generator, _say(Console(stderr=True, highlight=False, markup=False))
+    )
     if vk is not None:
         write_all({vk: verification_key_json(read_zkey(zkey).verification_key())})
     click.echo(

@@ -20,6 +20,7 @@ from prover.reference import g1, g2
 from prover.scalars import decode_scalars, encode_scalars
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from typing import Any
 
@@ -63,7 +64,11 @@ def _outside_domains(curve: Curve, tau: int) -> bool:
 
 
 def write_test_key(
-    path: Path, system: ConstraintSystem, trapdoor: Trapdoor, generator: PointGenerator
+    path: Path,
+    system: ConstraintSystem,
+    trapdoor: Trapdoor,
+    generator: PointGenerator,
+    say: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Make the proving key of a circuit and write it as a ``.zkey`` that snarkjs reads.
 
@@ -71,6 +76,7 @@ def write_test_key(
     """
     curve, r, n_public = system.curve, system.curve.r, system.n_public
     k = qap.log_domain(system)
+    say(f"polynomials of {system.n_wires} wires over a domain of 2^{k}")
     basis = qap.lagrange_at(curve, k, trapdoor.tau)
     a, b, c = qap.wire_polynomials_at(system, basis)
     combined = [
@@ -80,6 +86,7 @@ def write_test_key(
     private = [value * over_delta % r for value in combined[n_public + 1 :]]
     h = [value * over_delta % r for value in qap.odd_lagrange_at(curve, k, trapdoor.tau)]
     b_words = encode_scalars(b)
+    say(f"points: {3 * system.n_wires + (1 << k)} in G1, {system.n_wires} in G2")
     write_zkey(
         path,
         curve,
