@@ -191,6 +191,8 @@ def read_elf(data: Bytes) -> Elf:
     if headers and names == SHN_XINDEX:
         names = headers[0][6]
     sections = _named_sections(view, headers, names, shoff)
+    if phnum:
+        part(view, phoff, phsize * phnum, f"table of {phnum} program headers")
     ends = (64, phoff + phsize * phnum, shoff + entry * len(headers))
     return Elf(view, kind, machine, view[7], view[8], version, flags, sections, max(ends))
 
