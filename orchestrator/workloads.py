@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from orchestrator.errors import ConfigurationError
+from orchestrator.errors import ConfigurationError, Missing
 from orchestrator.model import Kind, Project, Workload
 
 _DEVICE_CODE = frozenset({Kind.CUBIN, Kind.FATBIN, Kind.PTX, Kind.DEVICE_LINK})
@@ -22,8 +22,8 @@ def choose_workloads(
 ) -> tuple[Sequence[Workload], str]:
     """The workloads to run, and a sentence that announces a choice made here (empty when the user chose).
 
-    ``gpu`` names the GPU that is there. Raises `ConfigurationError` for an unknown name, or when there is
-    nothing to run.
+    ``gpu`` names the GPU that is there. Raises `ConfigurationError` for an unknown name or when
+    nothing is defined, `Missing` when all need a GPU and there is none.
     """
     if names:
         return [_named(project, name) for name in dict.fromkeys(names)], ""
@@ -31,11 +31,10 @@ def choose_workloads(
     host = [w for w in project.workloads if not needs_gpu(project, w)]
     if gpu is not None and device:
         return device, f"GPU found ({gpu}): running the workloads that use it: {_list(device)}"
+    if not project.workloads:
+        raise ConfigurationError("targets.toml defines no workload", remedy="add a [workload.NAME] table")
     if not host:
-        raise ConfigurationError(
-            "no workload can run here" if device else "targets.toml defines no workload",
-            remedy="every workload needs a GPU" if device else "add a [workload.NAME] table",
-        )
+        raise Missing(f"no GPU is here, and every workload needs one: {_list(device)}")
     left_out = f"; not run: {_list(device)}" if device else ""
     found = "no GPU found" if gpu is None else f"GPU found ({gpu}), but no workload uses it"
     return host, f"{found}: running on the host: {_list(host)}{left_out}"

@@ -54,9 +54,9 @@ def test_a_misspelt_workload_is_answered_with_the_nearest():
     assert "w-cubin" in caught.value.remedy
 
 
-@pytest.mark.parametrize("kinds", [(), (Kind.CUBIN,)])
-def test_nothing_to_run_is_an_error(kinds):
-    with pytest.raises(ConfigurationError):
+@pytest.mark.parametrize(("kinds", "error"), [((), ConfigurationError), ((Kind.CUBIN,), Missing)])
+def test_nothing_to_run_is_an_error(kinds, error):
+    with pytest.raises(error):
         choose_workloads(project(*kinds), (), None)
 
 

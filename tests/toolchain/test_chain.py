@@ -17,7 +17,8 @@ from orchestrator.records import read_record
 
 pytestmark = pytest.mark.toolchain
 
-FAKE = Path(__file__).parents[1] / "fast" / "fake_worker.py"
+ROOT = Path(__file__).parents[2]
+FAKE = ROOT / "tests" / "fast" / "fake_worker.py"
 SOURCES = {
     "src/add.cu": '#include "add.cuh"\nextern "C" __global__ void add(int *x) { *x = sum(*x, 1); }\n',
     "src/add.cuh": '#pragma once\n#include "deep/step.cuh"\n'
@@ -149,6 +150,21 @@ def test_after_a_build_the_edited_source_is_timed(project):
     (result,) = json.loads(run.stdout)["runs"]
     (cubin,) = [a for a in result["artifacts"] if a["target"] == "device-add"]
     assert Path(cubin["path"]).read_bytes() != before
+
+
+def test_nox_refuses_with_the_same_exit_code_and_names_file_and_digests(project):
+    shutil.copy(ROOT / "noxfile.py", project)
+    nox = [sys.executable, "-m", "nox", "--no-venv", "-s", "bench", "--", "small"]
+    run = subprocess.run(nox, cwd=project, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stdout + run.stderr
+    recorded = hashlib.sha256((project / "src/add.cuh").read_bytes()).hexdigest()
+    edit(project / "src/add.cuh", "a + b", "a - b")
+    run = subprocess.run(nox, cwd=project, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 5, run.stdout + run.stderr
+    observed = hashlib.sha256((project / "src/add.cuh").read_bytes()).hexdigest()
+    for fact in ("src/add.cuh", recorded, observed):
+        assert fact in run.stdout
+    assert len(records(project)) == 1
 
 
 def test_a_flag_changed_after_the_build_is_refused(project):
