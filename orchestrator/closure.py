@@ -162,7 +162,9 @@ class ClosureReader:
     def _search(self, options: tuple[str, ...], action: Action) -> SearchPath:
         if options not in self._searches:
             quoted, bracketed = include_search(options, dict(action.environment), str(self.root))
-            self._searches[options] = SearchPath(quoted, bracketed)
+            folders = (*quoted, *bracketed)
+            real = {f: os.path.realpath(self.digests.locate(f)) for f in folders}
+            self._searches[options] = SearchPath(quoted, bracketed, real)
         return self._searches[options]
 
     def _there(self, name: str) -> bool:

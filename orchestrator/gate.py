@@ -15,7 +15,7 @@ from orchestrator.build import check_contents, read_manifest
 from orchestrator.canonical import digest_bytes
 from orchestrator.digests import Digests
 from orchestrator.errors import BuildFailed, Missing
-from orchestrator.evidence import FILES_AND_PLAN, Folders, digest_components, gather, paths_of
+from orchestrator.evidence import Folders, digest_components, gather, paths_of
 from orchestrator.freshness import judge
 from orchestrator.model import (
     Action,
@@ -91,10 +91,7 @@ class _Check:
         components = digest_components(self._situation.toolchains[name].components, self._digests)
 
         def contents(manifest: Manifest, target: Target) -> tuple[Observation, ...]:
-            return (
-                *_digests_agree(manifest, action, components),
-                *check_contents(self._workspace, manifest, target),
-            )
+            return check_contents(self._workspace, manifest, target)
 
         evidence = gather(
             self._manifests.get(name),
@@ -106,6 +103,8 @@ class _Check:
             contents,
         )
         extra = _loader(action.target, self._environ)
+        if name in self._manifests and judge(evidence).state is State.FRESH:
+            extra += _digests_agree(self._manifests[name], action, components)
         return judge(Evidence(evidence.target, evidence.required, (*evidence.observations, *extra)))
 
     def _admitted(self, target: Target) -> Admitted:
@@ -124,7 +123,7 @@ class _Check:
 def _digests_agree(
     manifest: Manifest, action: Action, components: tuple[Component, ...]
 ) -> tuple[Observation, ...]:
-    """The digests in the manifest, computed again from the plan and the tools of now."""
+    """The digests in the manifest, computed again; they differ only if it was tampered with."""
     name = action.target.name
     now = records.action_digest(action, manifest.closure, components)
     recipe = records.recipe_digest(action, manifest.closure, components)
@@ -151,4 +150,4 @@ def _loader(target: Target, environ: Mapping[str, str]) -> tuple[Observation, ..
 def _unplanned(target: Target, why: str) -> Verdict:
     """The verdict on a target that cannot be planned here at all."""
     observation = Observation(Link.PLAN, "cannot-plan", target.name, None, None, why, "freshproof build")
-    return judge(Evidence(target.name, FILES_AND_PLAN, (observation,)))
+    return judge(Evidence(target.name, frozenset({Link.PLAN}), (observation,)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _GAP = rb"(?:[ \t]|/\*.*?\*/)*"
 _INCLUDE = re.compile(
@@ -22,9 +22,14 @@ _INCLUDE = re.compile(
     + _GAP
     + rb'(?:"([^"\n]+)"|<([^>\n]+)>|([A-Za-z_]\w*))'
 )
-_TESTED = re.compile(rb'\(\s*(?:<([^>\n()]+)>|"([^"\n]+)")\s*\)')
-_TESTED_BY_NAME = re.compile(rb"\b__has_(?:include|embed)(?:_next)?\s*\(\s*([A-Za-z_]\w*)")
-_CONDITION = re.compile(rb"^[ \t]*[#]" + _GAP + rb"(?:el)?if\b.*$", re.MULTILINE)
+_ASKED = re.compile(rb"\(\s*<([^<>\n()]+)>\s*\)")
+"""A name in brackets and parentheses: ``__has_include``, or a macro that stands for it, in use."""
+_ASKED_QUOTED = re.compile(rb'(?i:has_(?:include|embed)\w*)\s*\(\s*"([^"\n]+)"')
+_CONDITION = re.compile(
+    rb"^[ \t]*(?:#|%:)" + _GAP + rb"(?:(?:el)?if\b|define[ \t]+\w+[ \t]).*$", re.MULTILINE
+)
+_IN_CONDITION = re.compile(rb'\(\s*"([^"\n]+)"\s*\)')
+_BY_NAME = re.compile(rb"\b__has_(?:include|embed)(?:_next)?\s*\(\s*([A-Za-z_]\w*)")
 _DEFINED = re.compile(rb"#" + _GAP + rb'define\s+(\w+)\s+(?:"([^"\n]+)"|<([^>\n]+)>)')
 _INCBIN = re.compile(rb'\.incbin\s*(?:\\?"([^"\\\n]+)\\?")?')
 
@@ -36,7 +41,7 @@ class Directives:
     quoted: frozenset[str] = frozenset()
     bracketed: frozenset[str] = frozenset()
     nexts: frozenset[str] = frozenset()
-    """Names of ``#include_next``: the search goes on behind the first hit."""
+    """Names of ``#include_next`` and ``__has_include``: places behind the first hit count as well."""
     computed: frozenset[str] = frozenset()
     """Macros that stand for a name in an include directive."""
     tested: frozenset[str] = frozenset()
@@ -53,6 +58,8 @@ class SearchPath:
 
     quoted: tuple[str, ...]
     bracketed: tuple[str, ...]
+    real: Mapping[str, str] = field(default_factory=dict)
+    """Folders by their names without links, under which the compiler may list what it found there."""
 
 
 def read_directives(data: bytes) -> Directives:
@@ -69,18 +76,18 @@ def read_directives(data: bytes) -> Directives:
             bracketed.add(_text(bracket))
         if name:
             computed.add(_text(name))
+    asked = {_text(name) for name in (*_ASKED.findall(data), *_ASKED_QUOTED.findall(data))}
     tested: set[str] = set()
-    for line in _CONDITION.findall(data) if b"has_" in data or b"HAS_" in data else ():
-        for bracket, quote in _TESTED.findall(line):
-            nexts.add(_text(bracket or quote))
-            quoted.add(_text(bracket or quote))
-        tested.update(_text(name) for name in _TESTED_BY_NAME.findall(line))
+    for line in _CONDITION.findall(data):
+        if b"(" in line:
+            asked.update(map(_text, _IN_CONDITION.findall(line)))
+            tested.update(map(_text, _BY_NAME.findall(line)))
     macros = tuple((_text(m), _text(q or b), bool(q)) for m, q, b in _DEFINED.findall(data))
     incbins = frozenset(map(_text, _INCBIN.findall(data))) if b".incbin" in data else frozenset()
     return Directives(
         quoted=frozenset(quoted),
         bracketed=frozenset(bracketed),
-        nexts=frozenset(nexts),
+        nexts=frozenset(nexts | asked),
         computed=frozenset(computed),
         tested=frozenset(tested),
         macros=macros,
@@ -152,10 +159,11 @@ def _shadows(
     This holds however its name was spelled, so it covers names that macros put together.
     """
     order = (*search.quoted, *search.bracketed)
+    prefixes = [(n, p + "/") for n, f in enumerate(order) for p in {f, search.real.get(f, f)} if n]
     for path in files:
-        for position, folder in enumerate(order):
-            if position and path.startswith(folder + "/"):
-                name = path[len(folder) + 1 :]
+        for position, prefix in prefixes:
+            if path.startswith(prefix):
+                name = path[len(prefix) :]
                 absent.update(c for c in _candidates(name, order[:position]) if not exists(c))
 
 

@@ -45,8 +45,6 @@ class Surroundings:
     """PATH of the action: only the folders that hold tools of a build."""
     honoured: tuple[tuple[str, str], ...]
     """Those of `HONOURED` that are set."""
-    temporary: str
-    """Full path of the folder under which each unit has its TMPDIR."""
     arch: str
     """What ``auto`` and ``native`` stand for."""
     arch_reason: str
@@ -137,7 +135,7 @@ def _environment(target: Target, surroundings: Surroundings) -> tuple[tuple[str,
         "LC_ALL": "C",
         "PATH": surroundings.search_path,
         "SOURCE_DATE_EPOCH": "0",
-        "TMPDIR": f"{surroundings.temporary}/{unit_of(target.name)}/tmp",
+        "TMPDIR": f"{work_folder(target)}/tmp",
         **dict(surroundings.honoured),
     }
     return tuple(sorted(values.items()))

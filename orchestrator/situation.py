@@ -93,7 +93,6 @@ def survey(
         nvcc=nvcc.path,
         search_path=path,
         honoured=honoured(environ),
-        temporary=str(workspace.work),
         arch=arch,
         arch_reason=arch_reason,
     )

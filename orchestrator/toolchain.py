@@ -138,8 +138,8 @@ def discover(
         version=version.group(1) if version else "unknown",
         search_path=path,
         components=_once(components),
-        toolkit_includes=tuple(tidy(folder) for folder in includes),
-        system_includes=builtin_includes(drivers[-1], environment),
+        toolkit_includes=_also_real(includes),
+        system_includes=_also_real(builtin_includes(drivers[-1], environment)),
     )
 
 
@@ -255,6 +255,11 @@ def _host(driver: str, number: int, path: str, environment: Mapping[str, str]) -
         full = answer if "/" in answer else shutil.which(answer, path=path) if answer else None
         if full and os.path.isfile(full):
             yield f"{prefix}{name}", tidy(full)
+
+
+def _also_real(folders: Iterable[str]) -> tuple[str, ...]:
+    """Folders, tidied, and their names without links: gcc lists system headers under the shorter one."""
+    return tuple(dict.fromkeys(name for f in folders for name in (tidy(f), os.path.realpath(f))))
 
 
 def _folders(options: str) -> tuple[str, ...]:
