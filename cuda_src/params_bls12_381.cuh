@@ -9,6 +9,8 @@
 namespace freshproof {
 
 struct Bls12_381 {
+  static constexpr const char* name() { return "bls12_381"; }
+
   // The base field.
   struct FqParams {
     static constexpr unsigned words = 12;

@@ -9,6 +9,8 @@
 namespace freshproof {
 
 struct Bn254 {
+  static constexpr const char* name() { return "bn254"; }
+
   // The base field.
   struct FqParams {
     static constexpr unsigned words = 8;
