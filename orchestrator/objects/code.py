@@ -139,8 +139,6 @@ class _Graph:
         symbol = self._symbols[node]
         if symbol.type not in (STT_OBJECT, STT_CUDA_OBJECT) or symbol.name.startswith(SYMBOL_PREFIX):
             return False
-        if not 0 < symbol.section < len(self._elf.sections):
-            return False
         return self._elf.sections[symbol.section].name.startswith(_DATA_SECTIONS)
 
     def _call_graph(self) -> dict[int, list[int]]:
@@ -183,7 +181,7 @@ class _Graph:
         if node < 0:
             return -node, 0, self._elf.sections[-node].size
         symbol = self._symbols[node]
-        if self._is_function(node) and symbol.section < len(self._elf.sections):
+        if self._is_function(node):
             return symbol.section, 0, self._elf.sections[symbol.section].size
         return symbol.section, symbol.value, symbol.value + symbol.size
 
@@ -192,7 +190,7 @@ class _Graph:
         if relocation.symbol >= len(self._symbols):
             raise Malformed(f"relocation against symbol {relocation.symbol} of {len(self._symbols)}", 0)
         symbol = self._symbols[relocation.symbol]
-        if symbol.type == STT_SECTION and 0 < symbol.section < len(self._elf.sections):
+        if symbol.type == STT_SECTION and symbol.section:
             name = self._elf.sections[symbol.section].name.removeprefix(".text.")
             yield self._numbers.get(name, -symbol.section)
         elif symbol.type == STT_FUNC or self._is_data(relocation.symbol):
@@ -228,7 +226,7 @@ class _Graph:
     def _text(self, node: int) -> tuple[bytes, ...]:
         """Machine code, then its relocations with names instead of numbers."""
         symbol = self._symbols[node]
-        if not 0 < symbol.section < len(self._elf.sections):
+        if not symbol.section:
             return (b"external", symbol.name.encode())
         section = self._elf.sections[symbol.section]
         return (bytes(self._elf.body(section)), *map(self._told, self._relocations_in(node)))

@@ -54,7 +54,10 @@ class Section(NamedTuple):
 
 
 class Symbol(NamedTuple):
-    """One symbol; ``value`` counts from the start of ``section`` in relocatable files and cubins."""
+    """One symbol; ``value`` counts from the start of ``section`` in relocatable files and cubins.
+
+    ``section`` is 0 for what is defined elsewhere or lies in no section.
+    """
 
     name: str
     value: int
@@ -122,6 +125,11 @@ class Elf:
         for number, (name, info, other, index, value, size) in enumerate(_SYMBOL.iter_unpack(body[:usable])):
             if index == SHN_XINDEX and number < len(wide):
                 index = wide[number]
+            elif index >= SHN_LORESERVE:  # absolute, common: in no section
+                index = SHN_UNDEF
+            if index >= len(self.sections):
+                at = table.offset + number * _SYMBOL.size
+                raise Malformed(f"{names[name]} lies in section {index} of {len(self.sections)}", at)
             yield Symbol(names[name], value, size, info & 15, info >> 4, other, index)
 
     def _names_of(self, table: Section) -> NameTable:

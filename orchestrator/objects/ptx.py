@@ -11,7 +11,7 @@ from orchestrator.objects.window import Bytes, Malformed, printable
 # Linear on any text: an unclosed comment runs to the end instead of being tried again at every "/*".
 _COMMENT = re.compile(r"//[^\n]*|/\*(?:.*?\*/|.*\Z)", re.DOTALL)
 _VERSION = re.compile(r"\s*\.version\s+(\d+\.\d+)\s")
-_TARGET = re.compile(r"\s*\.target\s+([^\n]+)\n")
+_TARGET = re.compile(r"\s*\.target[ \t]+(\w[^\n]{0,1000})\n")
 _ADDRESS_SIZE = re.compile(r"\s*\.address_size\s+(\d{1,4})\s")
 _TOKEN = re.compile(
     r"\.entry\s+(?P<entry>[\w$.]{1,65536})"
@@ -19,6 +19,7 @@ _TOKEN = re.compile(
     r"(?P<numbers>\d{1,9}(?:\s*,\s*\d{1,9}){0,2})"
     r"|(?P<body>[{;])"
 )
+_NUMBER = re.compile(rb"\d{1,9}")
 _STRING = re.compile(rb"\.b8\s+([\w$.]{1,65536})\[\d*\]\s*=\s*\{([0-9,\s]*)\}")
 
 
@@ -105,7 +106,8 @@ def entry_bodies(data: Bytes) -> dict[str, str]:
     text = _COMMENT.sub("", printable(data).rstrip("\0"))
     starts = [(found["entry"], found.end()) for found in _TOKEN.finditer(text) if found["entry"]]
     found = {}
-    for (name, start), (_next, limit) in zip(starts, [*starts[1:], ("", len(text))], strict=True):
+    limits = [start for _name, start in starts[1:]] + [len(text)]
+    for (name, start), limit in zip(starts, limits, strict=False):
         end = text.find("\n}", start, limit)  # nvcc closes functions, and nothing else, in the first column
         found[name] = text[start : end if end >= 0 else limit]
     return found
@@ -115,8 +117,8 @@ def ptx_strings(data: Bytes) -> list[tuple[str, bytes]]:
     """The byte arrays of PTX text by name. PTX spells strings as numbers, so a search must unfold them."""
     found = []
     for name, numbers in _STRING.findall(data):
-        values = [int(number) for number in numbers.split(b",") if number.strip()[:4].isdigit()]
-        found.append((printable(name), bytes(value & 0xFF for value in values)))
+        values = (int(number) & 0xFF for number in _NUMBER.findall(numbers))
+        found.append((printable(name), bytes(values)))
     return found
 
 

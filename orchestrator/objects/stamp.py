@@ -58,8 +58,6 @@ def _read_stamp(elf: Elf, symbol: Symbol) -> Stamp:
 
 def file_offset(elf: Elf, symbol: Symbol) -> int:
     """Where a symbol's bytes begin in the file. Values are addresses in linked files that have addresses."""
-    if symbol.section >= len(elf.sections):
-        raise Malformed(f"{symbol.name} lies in section {symbol.section} of {len(elf.sections)}", 0)
     section = elf.sections[symbol.section]
     inner = symbol.value - section.address
     if section.type == SHT_NOBITS or not 0 <= inner <= section.size:

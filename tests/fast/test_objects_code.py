@@ -48,8 +48,8 @@ def stamped(data: bytes, digit: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", CUBINS)
 def test_a_global_variable_touches_the_kernel_whose_callee_reads_it(name: str) -> None:
-    """`.text` is the same; the reference goes through the table of addresses in bank 4. printf is looked up there
-    with a register, so that `hello` may refer to anything in it."""
+    """`.text` is the same: the reference goes through the table of addresses in bank 4. printf is looked up
+    there with a register, so that `hello` may refer to anything in it."""
     data = load(name)
     edited = put(data, symbol_offset(data, "counter"), struct.pack("<i", 8))
     assert changed(data, edited) - {"hello"} == {"calls"}
