@@ -17,7 +17,7 @@ from typing import Any
 
 from orchestrator.errors import BrokenRun, ConfigurationError
 
-SCHEMA = 1
+SCHEMA = "freshproof/record/1"
 KINDS = ("run", "env", "artifact", "drivers", "sample", "verdict")
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -124,7 +124,7 @@ def _check_order(lines: list[dict[str, Any]], name: str) -> None:
         raise BrokenRun(f"{name} must hold one run line, and begin with it")
     if lines[0].get("schema") != SCHEMA:
         raise BrokenRun(
-            f"{name} has schema {lines[0].get('schema')!r}, not {SCHEMA}",
+            f"{name} has schema {lines[0].get('schema')!r}, not {SCHEMA!r}",
             remedy="it was written by another version of freshproof",
         )
 

@@ -91,7 +91,7 @@ class _Shown:
 
     def end(self) -> None:
         if self.as_json:
-            click.echo(json.dumps({"schema": 1, "runs": self.runs}, indent=2))
+            click.echo(json.dumps({"schema": "freshproof/bench/1", "runs": self.runs}, indent=2))
 
 
 def _run(
