@@ -12,6 +12,9 @@
 #ifndef __device__
 #define __device__
 #endif
+#ifndef __noinline__
+#define __noinline__ __attribute__((noinline))
+#endif
 #ifndef __forceinline__
 #define __forceinline__ inline __attribute__((always_inline))
 #endif

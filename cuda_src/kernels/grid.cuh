@@ -1,0 +1,62 @@
+// What kernels say to the grid they run in. A program that emulates a GPU on a CPU defines FRESHPROOF_EMULATED_GRID
+// and supplies the same names itself.
+#pragma once
+#include <cstdint>
+
+#include "../dialect.cuh"
+
+#ifndef FRESHPROOF_EMULATED_GRID
+
+namespace freshproof {
+
+// The launch's dynamic shared memory.
+__device__ __forceinline__ uint32_t* dynamic_shared() {
+  extern __shared__ uint4 freshproof_dynamic_shared[];
+  return reinterpret_cast<uint32_t*>(freshproof_dynamic_shared);
+}
+
+// `value` of the lane `distance` above; the own value in the lanes that have none. For whole, converged warps.
+template <class T> __device__ __forceinline__ T shuffle_down(const T& value, unsigned distance) {
+  static_assert(sizeof(T) % 4 == 0, "whole words");
+  T out;
+  const uint32_t* from = reinterpret_cast<const uint32_t*>(&value);
+  uint32_t* to = reinterpret_cast<uint32_t*>(&out);
+#pragma unroll
+  for (unsigned i = 0; i < sizeof(T) / 4; ++i) to[i] = __shfl_down_sync(0xffffffffu, from[i], distance);
+  return out;
+}
+
+}  // namespace freshproof
+
+#endif
+
+namespace freshproof {
+
+__device__ __forceinline__ uint32_t global_thread() { return blockIdx.x * blockDim.x + threadIdx.x; }
+
+__device__ __forceinline__ uint32_t grid_threads() { return gridDim.x * blockDim.x; }
+
+__host__ __device__ __forceinline__ constexpr uint32_t divide_up(uint32_t a, uint32_t b) {
+  return a / b + (a % b != 0);
+}
+
+// The sum of `value` over the threads before this one; `total` becomes the sum over the block. All threads of the
+// block call this; `scratch` holds blockDim.x words. Hillis and Steele: log2(blockDim.x) steps.
+__device__ __forceinline__ uint32_t block_prefix(uint32_t value, uint32_t* scratch, uint32_t& total) {
+  const uint32_t t = threadIdx.x;
+  uint32_t sum = value;
+  scratch[t] = sum;
+  __syncthreads();
+  for (uint32_t step = 1; step < blockDim.x; step *= 2) {
+    const uint32_t left = t >= step ? scratch[t - step] : 0;
+    __syncthreads();
+    sum += left;
+    scratch[t] = sum;
+    __syncthreads();
+  }
+  total = scratch[blockDim.x - 1];
+  __syncthreads();
+  return sum - value;
+}
+
+}  // namespace freshproof

@@ -1,0 +1,68 @@
+// The kernels of an MSM over one group. A .cu file includes this once, with FRESHPROOF_GROUP set, and for each of the
+// heavy kernels the threads of a block and the least number of blocks an SM, which bound the registers.
+#pragma once
+#include "msm_accumulate.cuh"
+#include "msm_pair.cuh"
+#include "msm_reduce.cuh"
+#include "msm_table.cuh"
+
+namespace freshproof {
+namespace msm {
+using F = FRESHPROOF_GROUP::F;
+}  // namespace msm
+}  // namespace freshproof
+
+using freshproof::msm::F;
+
+// out[i] = 2^doublings in[i]. See msm_table.cuh: double_points.
+extern "C" __global__ void __launch_bounds__(128)
+    msm_double_points(const freshproof::Affine<F>* in, uint32_t n, uint32_t doublings, uint4* denominators,
+                      uint4* products, freshproof::Affine<F>* out) {
+  freshproof::msm::double_points<F>(in, n, doublings, {denominators}, {products}, out);
+}
+
+// Outputs first .. first + limit - 1 of pairing pass `pass` (1, 2, ..), as far as they exist; `points` (or, where given,
+// `entries`) begins with the inputs of output `first`, and so does `out`. See msm_pair.cuh: add_pairs.
+extern "C" __global__ void __launch_bounds__(FRESHPROOF_PAIR_BOUNDS)
+    msm_add_pairs(const freshproof::Affine<F>* points, const uint32_t* entries, const uint32_t* length, uint32_t pass,
+                  uint32_t first, uint32_t limit, uint4* products, freshproof::Affine<F>* out) {
+  freshproof::msm::add_pairs<F>({points, entries}, freshproof::msm::outputs_from(*length >> pass, first, limit),
+                                {products}, out);
+}
+
+// sums, partials: XYZZ; partials and partial_buckets: one a thread. See msm_accumulate.cuh.
+extern "C" __global__ void __launch_bounds__(FRESHPROOF_ACCUMULATE_BOUNDS)
+    msm_accumulate(const freshproof::Affine<F>* points, const uint32_t* entries, const uint32_t* starts,
+                   uint32_t buckets, uint32_t passes, uint32_t least_chunk, freshproof::Xyzz<F>* sums,
+                   freshproof::Xyzz<F>* partials, uint32_t* partial_buckets) {
+  freshproof::msm::accumulate<F>({points, entries},
+                                 {starts, buckets, passes, freshproof::grid_threads(), least_chunk}, sums, partials,
+                                 partial_buckets);
+}
+
+// The same grid as msm_accumulate, once for each stride 1, 16, 256, .. below its number of threads.
+extern "C" __global__ void __launch_bounds__(128)
+    msm_add_partials(const uint32_t* starts, uint32_t buckets, uint32_t passes, uint32_t least_chunk, uint32_t stride,
+                     freshproof::Xyzz<F>* sums, freshproof::Xyzz<F>* partials, const uint32_t* partial_buckets) {
+  freshproof::msm::add_partials<F>({starts, buckets, passes, freshproof::grid_threads(), least_chunk}, stride, sums,
+                                   partials, partial_buckets);
+}
+
+// A warp for each of the arrays * 2^(column_bits + 1) lines, in blocks of 128. See msm_reduce.cuh: sum_lines.
+extern "C" __global__ void __launch_bounds__(128)
+    msm_sum_lines(const freshproof::Xyzz<F>* in, const uint32_t* starts, uint32_t arrays, uint32_t row_bits,
+                  uint32_t column_bits, freshproof::Xyzz<F>* out) {
+  freshproof::msm::sum_lines<F>(in, starts, arrays, row_bits, column_bits, out);
+}
+
+// A block of 128 threads a set; shared memory: 4 XYZZ points. See msm_reduce.cuh: sum_weighted.
+extern "C" __global__ void __launch_bounds__(128)
+    msm_sum_weighted(const freshproof::Xyzz<F>* in, uint32_t first_bits, uint32_t bits, freshproof::Xyzz<F>* out) {
+  freshproof::msm::sum_weighted<F>(in, first_bits, bits, out);
+}
+
+// One thread. out: the MSM, affine. See msm_reduce.cuh: combine.
+extern "C" __global__ void msm_combine(const freshproof::Xyzz<F>* sums, uint32_t sets, uint32_t bits,
+                                       freshproof::Affine<F>* out) {
+  *out = freshproof::msm::combine<F>(sums, sets, bits);
+}

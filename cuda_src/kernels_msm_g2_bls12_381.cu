@@ -1,0 +1,7 @@
+// The point half of an MSM over Bls12_381's G2. See kernels/msm_group_kernels.cuh.
+#include "curve.cuh"
+#include "params_bls12_381.cuh"
+#define FRESHPROOF_GROUP freshproof::G2<freshproof::Bls12_381>
+#define FRESHPROOF_PAIR_BOUNDS 128, 4
+#define FRESHPROOF_ACCUMULATE_BOUNDS 128, 3
+#include "kernels/msm_group_kernels.cuh"

@@ -1,0 +1,268 @@
+"""Multi-scalar multiplication on the GPU: which kernels run, over what, in what order.
+
+One MSM is a fixed sequence of launches on one stream, without a question to the host in between: decompose and
+sort (`msm_sort.cuh`), pair (`msm_pair.cuh`), accumulate (`msm_accumulate.cuh`), reduce and combine
+(`msm_reduce.cuh`). Numbers that depend on the scalars stay on the device; launches are sized by their bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from prover.backends import msm_plan
+from prover.backends.msm_plan import FAN_IN, LEAST_CHUNK, SCALARS_A_BLOCK, SEGMENT, TILE, Group, Grid, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from prover.params import Curve
+
+BLOCK = 128
+"""Threads of a block that handles points."""
+SORT_BLOCK = 256
+SCAN_BLOCK = 1024
+PAIR_BLOCKS_AN_SM = 4
+ACCUMULATE_BLOCKS_AN_SM = 3
+COUNT_BLOCKS_AN_SM = 8
+
+
+class Memory(Protocol):
+    """A stretch of device memory (`prover.backends.cuda_device.Buffer`)."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def part(self, offset: int, nbytes: int) -> Memory: ...
+
+    def fill(self, byte: int, stream: Any) -> None: ...
+
+
+class Launch(Protocol):
+    """A kernel (`prover.backends.cuda_device.Kernel`)."""
+
+    def __call__(
+        self, grid: int, block: int, args: Sequence[object], stream: Any, *, shared: int = 0
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bases:
+    """The points of one MSM, resident: ``table`` holds ``shape.tables`` times ``shape.n`` affine points."""
+
+    shape: Shape
+    table: Any
+
+
+class Msm:
+    """MSMs over one group of one curve. ``find`` gives a kernel of either module by its name."""
+
+    def __init__(
+        self,
+        curve: Curve,
+        group: Group,
+        find: Callable[[str], Launch],
+        multiprocessors: int,
+    ) -> None:
+        self.curve = curve
+        self.group: Group = group
+        self.point_bytes = curve.g1_bytes if group == "g1" else curve.g2_bytes
+        self._find = find
+        self._kernels: dict[str, Launch] = {}
+        self._multiprocessors = multiprocessors
+        self.grid = Grid(
+            pair=multiprocessors * PAIR_BLOCKS_AN_SM * BLOCK,
+            accumulate=multiprocessors * ACCUMULATE_BLOCKS_AN_SM * BLOCK,
+        )
+
+    def shape(self, n: int, *, max_tables: int) -> Shape:
+        """The shape for ``n`` points with at most that many tables (1: the points alone)."""
+        whole = msm_plan.shape(self.curve, n, msm_plan.tuning(self.group, n, tables=True), max_tables=256)
+        if whole.tables <= max_tables:
+            return whole
+        return msm_plan.shape(
+            self.curve, n, msm_plan.tuning(self.group, n, tables=False), max_tables=max_tables
+        )
+
+    def table_bytes(self, shape: Shape) -> int:
+        """Memory of the points and their tables."""
+        return self.point_bytes * shape.tables * shape.n
+
+    def table_scratch_bytes(self, shape: Shape) -> int:
+        """Memory needed beside them while the tables are made."""
+        if shape.tables == 1:
+            return 0
+        steps = -(-shape.n // self._table_threads(shape))
+        return self.point_bytes * steps * self._table_threads(shape)
+
+    def workspace_bytes(self, shape: Shape) -> int:
+        """Memory that a run needs and that later runs may use again."""
+        return self._layout(shape).size
+
+    def build(self, shape: Shape, table: Memory, scratch: Memory, stream: Any) -> Bases:
+        """Make the tables. ``table`` begins with the n points, affine, Montgomery form."""
+        threads = self._table_threads(shape)
+        level = self.point_bytes * shape.n
+        half = self.table_scratch_bytes(shape) // 2
+        for j in range(1, shape.tables):
+            self._launch(
+                "msm_double_points",
+                threads // BLOCK,
+                BLOCK,
+                (
+                    table.part((j - 1) * level, level),
+                    _u32(shape.n),
+                    _u32(shape.bits * shape.sets),
+                    scratch.part(0, half),
+                    scratch.part(half, half),
+                    table.part(j * level, level),
+                ),
+                stream,
+            )
+        return Bases(shape, table)
+
+    def run(self, bases: Bases, scalars: Memory, workspace: Memory, out: Memory, stream: Any) -> None:
+        """``out`` = the sum of scalars[i] * points[i], affine; n = 0 gives the identity. Returns at once.
+
+        ``scalars``: n times 32 bytes, standard form, below r. ``workspace``: as `workspace_bytes` says; free
+        for others when the stream has come this far.
+        """
+        if bases.shape.n == 0:
+            out.fill(0, stream)
+            return
+        run = _Run(self, bases, workspace, stream)
+        run.sort(scalars)
+        run.pair()
+        run.accumulate()
+        run.reduce(out)
+
+    def _layout(self, shape: Shape) -> msm_plan.Layout:
+        return msm_plan.layout(shape, self.grid, self.point_bytes, BLOCK)
+
+    def _table_threads(self, shape: Shape) -> int:
+        return min(self.grid.pair, max(1, -(-shape.n // BLOCK)) * BLOCK)
+
+    def _launch(
+        self, name: str, grid: int, block: int, args: Sequence[object], stream: Any, shared: int = 0
+    ) -> None:
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            kernel = self._kernels[name] = self._find(name)
+        kernel(grid, block, args, stream, shared=shared)
+
+
+class _Run:
+    """The launches of one MSM."""
+
+    def __init__(self, msm: Msm, bases: Bases, workspace: Memory, stream: Any) -> None:
+        self.msm = msm
+        self.bases = bases
+        self.shape = bases.shape
+        self.stream = stream
+        layout = msm._layout(bases.shape)
+        if workspace.nbytes < layout.size:
+            raise ValueError(f"a workspace of {workspace.nbytes} bytes; this MSM needs {layout.size}")
+        self._at = {name: workspace.part(*where) for name, where in layout.parts.items()}
+        self._counters = workspace.part(0, layout.parts["bin_starts"][0])
+
+    def sort(self, scalars: Memory) -> None:
+        """Digits of the scalars, grouped by bucket: `entries` and `starts`."""
+        s = self.shape
+        windows = (_u32(s.n), _u32(s.bits), _u32(s.windows), _u32(s.sets), _u32(s.low_bits), _u32(s.bins))
+        low, tile = _u32(s.low_bits), (_u32(s.bins), _u32(TILE), _u32(s.low_bits))
+        bin_shared, bucket_shared, scan_shared = 4 * s.bins, 4 << s.low_bits, 4 * SORT_BLOCK
+        blocks = -(-s.n // SCALARS_A_BLOCK)
+        self._counters.fill(0, self.stream)
+        counting = min(blocks, COUNT_BLOCKS_AN_SM * self.msm._multiprocessors)
+        self._go("msm_count_bins", counting, SORT_BLOCK, (scalars, *windows, "bin_counts"), bin_shared)
+        bins = ("bin_counts", _u32(s.bins), _u32(TILE), "bin_starts", "bin_cursors", "tile_starts")
+        self._go("msm_scan_bins", 1, SCAN_BLOCK, bins, 4 * SCAN_BLOCK)
+        placed = ("bin_cursors", "lows", "values")
+        self._go("msm_partition", blocks, SORT_BLOCK, (scalars, *windows, *placed), bin_shared)
+        tiles = ("bin_starts", "tile_starts", *tile)
+        self._go("msm_count_buckets", s.tiles, SORT_BLOCK, ("lows", *tiles, "counts"), bucket_shared)
+        align = _u32(s.passes)
+        self._go("msm_measure_bins", s.bins, SORT_BLOCK, ("counts", low, align, "bin_sizes"), scan_shared)
+        made = ("starts", "cursors", "entries")
+        self._go(
+            "msm_start_buckets", s.bins, SORT_BLOCK, ("counts", "bin_sizes", low, align, *made), scan_shared
+        )
+        self._go(
+            "msm_place", s.tiles, SORT_BLOCK, ("lows", "values", *tiles, "cursors", "entries"), bucket_shared
+        )
+
+    def pair(self) -> None:
+        """`passes` pairing passes, segment by segment of the list that they leave."""
+        s, point = self.shape, self.msm.point_bytes
+        if s.passes == 0:
+            return
+        length = self._at["starts"].part(4 * s.buckets, 4)
+        blocks = self.msm.grid.pair // BLOCK
+        step = max(1, SEGMENT >> (s.passes - 1))  # points of the last list that a segment makes
+        for first in range(0, s.accumulated, step):
+            count = min(step, s.accumulated - first)
+            source: tuple[object, object] = (
+                self.bases.table,
+                self._at["entries"].part(4 * (first << s.passes), 4 * (count << s.passes)),
+            )
+            for n_pass in range(1, s.passes + 1):
+                outputs = count << (s.passes - n_pass)
+                if n_pass == s.passes:
+                    out = self._at["list"].part(point * first, point * count)
+                else:
+                    out = self._at["odd_pass" if n_pass % 2 else "even_pass"]
+                args = (
+                    *source,
+                    length,
+                    _u32(n_pass),
+                    _u32(first << (s.passes - n_pass)),
+                    _u32(outputs),
+                    "products",
+                    out,
+                )
+                self._go("msm_add_pairs", min(blocks, -(-outputs // BLOCK)), BLOCK, args)
+                source = (out, 0)
+
+    def accumulate(self) -> None:
+        """Bucket sums, whole."""
+        s = self.shape
+        threads = msm_plan.accumulate_threads(s, self.msm.grid, BLOCK)
+        stretches = ("starts", _u32(s.buckets), _u32(s.passes), _u32(LEAST_CHUNK))
+        source = ("list", 0) if s.passes else (self.bases.table, "entries")
+        sums = ("sums", "partials", "partial_buckets")
+        self._go("msm_accumulate", threads // BLOCK, BLOCK, (*source, *stretches, *sums))
+        stride = 1
+        while stride < threads:
+            self._go("msm_add_partials", threads // BLOCK, BLOCK, (*stretches, _u32(stride), *sums))
+            stride *= FAN_IN
+
+    def reduce(self, out: Memory) -> None:
+        """The weighted sum of the bucket sums, and the sets' sums made one."""
+        s = self.shape
+        first, second = s.column_bits
+        self._lines("sums", "starts", s.sets, s.bits - 1 - first, first, "lines_1")
+        self._lines("lines_1", 0, 2 * s.sets, first - second, second, "lines_2")
+        shared = 4 * 2 * self.msm.point_bytes
+        self._go(
+            "msm_sum_weighted",
+            s.sets,
+            BLOCK,
+            ("lines_2", _u32(first), _u32(second), "set_sums"),
+            shared,
+        )
+        self._go("msm_combine", 1, 1, ("set_sums", _u32(s.sets), _u32(s.bits), out))
+
+    def _lines(self, source: str, starts: object, arrays: int, rows: int, columns: int, out: str) -> None:
+        warps = arrays << (columns + 1)
+        args = (source, starts, _u32(arrays), _u32(rows), _u32(columns), out)
+        self._go("msm_sum_lines", -(-warps // (BLOCK // 32)), BLOCK, args)
+
+    def _go(self, name: str, grid: int, block: int, args: Sequence[object], shared: int = 0) -> None:
+        values = tuple(self._at[a] if isinstance(a, str) else a for a in args)
+        self.msm._launch(name, grid, block, values, self.stream, shared)
+
+
+def _u32(value: int) -> np.uint32:
+    return np.uint32(value)
