@@ -1,4 +1,4 @@
-"""The GPU as the prover sees it: modules from sealed bytes, memory with a budget, launches, spans by events.
+"""The GPU and its memory, with a budget. All of CuPy that the prover uses comes in through here.
 
 CuPy does four things here: modules, memory, streams and events. None of them compiles anything at run time,
 so every instruction that runs came out of an artifact whose digest was checked on the bytes that are loaded.
@@ -6,18 +6,13 @@ so every instruction that runs came out of an artifact whose digest was checked 
 
 from __future__ import annotations
 
-import hashlib
-import re
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.errors import BrokenRun, Missing, Refused
-from prover.artifact import Artifact, Loaded
-from prover.phases import Span
+from orchestrator.errors import BrokenRun, Missing
 
 try:
     import cupy
@@ -26,18 +21,28 @@ try:
 except ImportError as error:
     raise Missing(f"the CUDA backend needs CuPy: {error}", remedy="pip install 'freshproof[gpu]'") from None
 
+__all__ = [
+    "Buffer",
+    "Event",
+    "Gpu",
+    "Memory",
+    "Module",
+    "Pinned",
+    "Stream",
+    "checked",
+    "driver",
+    "elapsed_ms",
+    "open_gpu",
+    "runtime",
+]
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
 ALIGNMENT = 256
 """Every buffer starts at a multiple of this: whole sectors, and the alignment of every vector load."""
-
-STAMP_PREFIX = b"freshproof:"
-STAMP_BYTES = len(STAMP_PREFIX) + 64 + 1
-DEFAULT_SHARED_LIMIT = 48 * 1024
-"""Dynamic shared memory a block may use before the kernel must ask for more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,11 @@ class Gpu:
     """``sm_NN``: the architecture that an artifact must hold machine code for."""
     uuid: str
     driver_version: int
+    multiprocessors: int
+
+    def as_json(self) -> dict[str, Any]:
+        """What a record says of the device."""
+        return {"name": self.name, "arch": self.arch, "uuid": self.uuid, "cuda_driver": self.driver_version}
 
     def memory(self) -> tuple[int, int]:
         """Free and total bytes of the device now."""
@@ -74,6 +84,7 @@ def open_gpu(ordinal: int = 0) -> Gpu:
         arch=f"sm_{properties['major']}{properties['minor']}",
         uuid=bytes(uuid).hex(),
         driver_version=version,
+        multiprocessors=int(properties["multiProcessorCount"]),
     )
 
 
@@ -84,150 +95,6 @@ def checked(what: str) -> Iterator[None]:
         yield
     except (runtime.CUDARuntimeError, driver.CUDADriverError) as error:
         raise BrokenRun(f"{what}: {error}", remedy="rerun under compute-sanitizer") from None
-
-
-class Kernel:
-    """One kernel of a loaded module."""
-
-    def __init__(self, function: Any, name: str) -> None:
-        self._function = function
-        self.name = name
-        self._shared_limit = DEFAULT_SHARED_LIMIT
-
-    def __call__(
-        self,
-        grid: int | tuple[int, ...],
-        block: int | tuple[int, ...],
-        args: Sequence[object],
-        stream: Stream,
-        *,
-        shared: int = 0,
-    ) -> None:
-        """Launch. An ``int`` or `Buffer` argument is passed as a 64-bit pointer, a NumPy scalar as itself.
-
-        Raises `BrokenRun` when the launch is refused; a fault inside the kernel shows at the next wait.
-        """
-        if shared > self._shared_limit:
-            self._allow_shared(shared)
-        values = tuple(_argument(a) for a in args)
-        with checked(f"launch of {self.name}"):
-            self._function(_triple(grid), _triple(block), values, shared, stream)
-
-    def attribute(self, which: int) -> int:
-        """A CU_FUNC_ATTRIBUTE of the kernel, such as its register count."""
-        return int(driver.funcGetAttribute(which, self._function.ptr))
-
-    def _allow_shared(self, nbytes: int) -> None:
-        with checked(f"{nbytes} bytes of shared memory for {self.name}"):
-            driver.funcSetAttribute(
-                self._function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes
-            )
-        self._shared_limit = nbytes
-
-
-def _triple(size: int | tuple[int, ...]) -> tuple[int, ...]:
-    return size if isinstance(size, tuple) else (size,)
-
-
-def _argument(value: object) -> object:
-    if isinstance(value, Buffer):
-        return np.uint64(value.ptr)
-    return np.uint64(value) if type(value) is int else value
-
-
-class LoadedModule:
-    """A cubin in the GPU, proven to be the admitted one by the bytes loaded and the stamp read back."""
-
-    def __init__(self, module: Module, artifact: Artifact) -> None:
-        self._module = module
-        self.artifact = artifact
-
-    @classmethod
-    def load(cls, gpu: Gpu, artifact: Artifact) -> LoadedModule:
-        """Read the file once, check those bytes, load those bytes, read the stamp back from the device.
-
-        Raises `Missing` (no file, or no code for this GPU) and `Refused` (other bytes, another stamp).
-        """
-        if artifact.arch != gpu.arch:
-            raise Missing(
-                f"{artifact.target} holds code for {artifact.arch}, but {gpu.name} is {gpu.arch}",
-                remedy=f"freshproof build --arch {gpu.arch} {artifact.target}",
-            )
-        data = _sealed_bytes(artifact)
-        module = Module()
-        try:
-            module.load(data)
-        except driver.CUDADriverError as error:
-            raise Missing(
-                f"{artifact.path}: the driver refused it for {gpu.name} ({gpu.arch}): {error}",
-                remedy=f"freshproof build --arch {gpu.arch} {artifact.target}",
-            ) from None
-        loaded = cls(module, artifact)
-        loaded._check_stamp()
-        return loaded
-
-    def as_loaded(self) -> Loaded:
-        """What was proven about this module when it was loaded."""
-        return Loaded(self.artifact.target, self.artifact.digest, self.artifact.stamp, "module-readback")
-
-    def kernel(self, name: str) -> Kernel:
-        """A kernel by its name. Raises `Refused` when the module has none such."""
-        try:
-            return Kernel(self._module.get_function(name), name)
-        except driver.CUDADriverError:
-            raise Refused(
-                f"{self.artifact.target} has no kernel {name}",
-                remedy=f"freshproof build {self.artifact.target}",
-            ) from None
-
-    def read_symbol(self, name: str, nbytes: int) -> bytes:
-        """The first bytes of a device variable, copied back from the GPU."""
-        out = np.empty(nbytes, dtype=np.uint8)
-        try:
-            address = _address(self._module.get_global_var(name))
-        except driver.CUDADriverError:
-            raise Refused(
-                f"{self.artifact.target} carries no symbol {name}",
-                remedy=f"freshproof build {self.artifact.target}",
-            ) from None
-        with checked(f"reading {name} back from the GPU"):
-            runtime.memcpy(out.ctypes.data, address, nbytes, runtime.memcpyDeviceToHost)
-        return out.tobytes()
-
-    def _check_stamp(self) -> None:
-        expected = STAMP_PREFIX + self.artifact.stamp.removeprefix("sha256:").encode() + b"\0"
-        found = self.read_symbol(stamp_symbol(self.artifact.target), STAMP_BYTES)
-        if found != expected:
-            raise Refused(
-                f"{self.artifact.target}: the loaded module carries the stamp {found!r}, "
-                f"the manifest says {expected!r}",
-                remedy=f"freshproof build {self.artifact.target}",
-            )
-
-
-def stamp_symbol(target: str) -> str:
-    """The device variable that carries a target's stamp: its name, made an identifier."""
-    return "freshproof_stamp_" + re.sub(r"[^0-9A-Za-z]", "_", target)
-
-
-def _address(variable: Any) -> int:
-    return int(getattr(variable, "ptr", variable))
-
-
-def _sealed_bytes(artifact: Artifact) -> bytes:
-    try:
-        data = artifact.path.read_bytes()
-    except OSError as error:
-        raise Missing(
-            f"{artifact.path}: {error.strerror}", remedy=f"freshproof build {artifact.target}"
-        ) from None
-    digest = "sha256:" + hashlib.sha256(data).hexdigest()
-    if digest != artifact.digest:
-        raise Refused(
-            f"{artifact.path}: its bytes are {digest}, the gate admitted {artifact.digest}",
-            remedy=f"freshproof explain {artifact.target}",
-        )
-    return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,10 +135,19 @@ class Buffer:
             stream.synchronize()
         return out
 
+    def copy_to(self, pinned: NDArray[np.uint8], stream: Stream) -> None:
+        """Copy the whole buffer to page-locked memory, ordered on the stream; returns at once."""
+        if self.nbytes != pinned.nbytes:
+            raise ValueError(f"cannot copy {self.nbytes} bytes to {pinned.nbytes}")
+        with checked("copy to the host"):
+            runtime.memcpyAsync(
+                pinned.ctypes.data, self.ptr, self.nbytes, runtime.memcpyDeviceToHost, stream.ptr
+            )
+
     def fill(self, byte: int, stream: Stream) -> None:
         """Set every byte, ordered on the stream."""
         if self.nbytes:
-            with checked("memset"):
+            with checked("fill"):
                 runtime.memsetAsync(self.ptr, byte, self.nbytes, stream.ptr)
 
 
@@ -280,8 +156,12 @@ class Memory:
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
-        self._allocations: list[Any] = []
+        self._allocations: dict[int, Any] = {}
         self.used = 0
+
+    def free_bytes(self) -> int:
+        """Bytes of the device that are free now."""
+        return self._gpu.memory()[0]
 
     def require(self, need: int, what: str) -> None:
         """Raise `Missing` with need and have unless that many bytes are free now."""
@@ -301,9 +181,14 @@ class Memory:
             allocation = cupy.cuda.Memory(size)
         except runtime.CUDARuntimeError as error:
             raise Missing(f"{what} needs {_gib(size)} of GPU memory: {error}") from None
-        self._allocations.append(allocation)
+        self._allocations[int(allocation.ptr)] = allocation
         self.used += size
         return Buffer(int(allocation.ptr), nbytes, allocation)
+
+    def free(self, buffer: Buffer) -> None:
+        """Give back one allocation, whole; nothing on the device may use it any more."""
+        allocation = self._allocations.pop(buffer.ptr)
+        self.used -= int(allocation.size)
 
     def release(self) -> None:
         """Drop every allocation; buffers that others still hold keep theirs alive."""
@@ -327,50 +212,6 @@ class Pinned:
         self.array: NDArray[np.uint8] = np.frombuffer(pointer, dtype=np.uint8, count=nbytes)
 
 
-class SpanClock:
-    """Spans of device work, by events on the streams that do it, laid on the host's monotonic clock.
-
-    Events come from a pool: after the first proof no event is created.
-    """
-
-    def __init__(self) -> None:
-        self._pool: list[Event] = []
-        self._open: list[tuple[str, str, Event, Event]] = []
-        self._epoch = Event()
-        self._epoch_ns = 0
-
-    def start(self, stream: Stream) -> None:
-        """Tie the two clocks: an event on an idle stream, waited for, and the host's time beside it."""
-        with checked("clock"):
-            stream.synchronize()
-            self._epoch.record(stream)
-            self._epoch.synchronize()
-            self._epoch_ns = time.monotonic_ns()
-
-    @contextmanager
-    def span(self, name: str, stream: Stream, label: str) -> Iterator[None]:
-        """Measure what the body puts on the stream. An exception leaves no span."""
-        begin, end = self._event(), self._event()
-        begin.record(stream)
-        yield
-        end.record(stream)
-        self._open.append((name, label, begin, end))
-
-    def drain(self) -> list[Span]:
-        """Wait for the open spans and return them."""
-        spans = []
-        with checked("waiting for the GPU"):
-            for name, label, begin, end in self._open:
-                end.synchronize()
-                t0, t1 = self._since_epoch(begin), self._since_epoch(end)
-                spans.append(Span(name, "cuda", t0, max(t0, t1), label))
-                self._pool += (begin, end)
-        self._open.clear()
-        return spans
-
-    def _since_epoch(self, event: Event) -> int:
-        milliseconds = float(cupy.cuda.get_elapsed_time(self._epoch, event))
-        return self._epoch_ns + round(milliseconds * 1e6)
-
-    def _event(self) -> Event:
-        return self._pool.pop() if self._pool else Event()
+def elapsed_ms(start: Event, end: Event) -> float:
+    """Milliseconds between two events that have passed."""
+    return float(cupy.cuda.get_elapsed_time(start, end))

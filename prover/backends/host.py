@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from prover.artifact import Artifact
+    from prover.artifact import Artifact, Loaded
     from prover.formats.zkey import ProvingKey
     from prover.params import Curve, G1Point, G2Point
 
@@ -57,7 +57,7 @@ class HostBackend:
         self.phases = Phases()
         self.threads = len(os.sched_getaffinity(0))
         self._library, loaded = load_library(artifact, curve.name)
-        self.loaded = (loaded,)
+        self.loaded: tuple[Loaded, ...] = (loaded,)
         self._ready: HostKey | None = None
         self._secrets: list[Scalars] = []
 

@@ -61,6 +61,23 @@ class Pass:
     table: FactorTable | None
 
 
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """What a block of a pass works on, as ``Tile`` in ``ntt_index.cuh``."""
+
+    columns: int
+    threads: int
+    shared_bytes: int
+
+    @classmethod
+    def of(cls, bits: int) -> Tile:
+        """The tile of a pass of 2^bits points."""
+        rows = 1 << bits
+        columns = 4 if bits >= MAX_BITS else 1024 // rows
+        shared = 2 * 16 * (rows + rows // 8) * columns if bits > MIN_BITS else 0
+        return cls(columns, rows // 8 * columns, shared)
+
+
 def split(log_n: int) -> tuple[int, ...]:
     """The bits of each pass, the larger first: as few passes as possible, of nearly equal size.
 

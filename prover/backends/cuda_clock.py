@@ -1,0 +1,62 @@
+"""Spans of device work, measured by events on the streams that do it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from prover.backends.cuda_device import Event, Stream, checked, elapsed_ms
+from prover.phases import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class SpanClock:
+    """Spans of device work, by events on the streams that do it, laid on the host's monotonic clock.
+
+    Events come from a pool: after the first proof no event is created.
+    """
+
+    def __init__(self) -> None:
+        self._pool: list[Event] = []
+        self._open: list[tuple[str, str, Event, Event]] = []
+        self._epoch = Event()
+        self._epoch_ns = 0
+
+    def start(self, stream: Stream) -> None:
+        """Tie the two clocks: an event on an idle stream, waited for, and the host's time beside it."""
+        with checked("clock"):
+            stream.synchronize()
+            self._epoch.record(stream)
+            self._epoch.synchronize()
+            self._epoch_ns = time.monotonic_ns()
+
+    @contextmanager
+    def span(self, name: str, stream: Stream, label: str) -> Iterator[None]:
+        """Measure what the body puts on the stream. An exception leaves no span."""
+        begin, end = self._event(), self._event()
+        begin.record(stream)
+        yield
+        end.record(stream)
+        self._open.append((name, label, begin, end))
+
+    def drain(self) -> list[Span]:
+        """Wait for the open spans and return them."""
+        spans = []
+        with checked("waiting for the GPU"):
+            for name, label, begin, end in self._open:
+                end.synchronize()
+                t0, t1 = self._since_epoch(begin), self._since_epoch(end)
+                spans.append(Span(name, "cuda", t0, max(t0, t1), label))
+                self._pool += (begin, end)
+        self._open.clear()
+        return spans
+
+    def _since_epoch(self, event: Event) -> int:
+        milliseconds = elapsed_ms(self._epoch, event)
+        return self._epoch_ns + round(milliseconds * 1e6)
+
+    def _event(self) -> Event:
+        return self._pool.pop() if self._pool else Event()

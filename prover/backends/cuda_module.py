@@ -1,0 +1,172 @@
+"""Cubins in the GPU: loaded from bytes that were checked, and asked for the stamp they carry."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from orchestrator.errors import Missing, Refused
+from prover.artifact import Artifact, Loaded
+from prover.backends.cuda_device import Buffer, Gpu, Module, Stream, checked, driver, runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+STAMP_PREFIX = b"freshproof:"
+STAMP_BYTES = len(STAMP_PREFIX) + 64 + 1
+DEFAULT_SHARED_LIMIT = 48 * 1024
+"""Dynamic shared memory a block may use before the kernel must ask for more."""
+
+
+class Kernel:
+    """One kernel of a loaded module."""
+
+    def __init__(self, function: Any, name: str) -> None:
+        self._function = function
+        self.name = name
+        self._shared_limit = DEFAULT_SHARED_LIMIT
+
+    def __call__(
+        self,
+        grid: int | tuple[int, ...],
+        block: int | tuple[int, ...],
+        args: Sequence[object],
+        stream: Stream,
+        *,
+        shared: int = 0,
+    ) -> None:
+        """Launch. An ``int`` or `Buffer` argument is passed as a 64-bit pointer, a NumPy scalar as itself.
+
+        Raises `BrokenRun` when the launch is refused; a fault inside the kernel shows at the next wait.
+        """
+        if shared > self._shared_limit:
+            self._allow_shared(shared)
+        values = tuple(_argument(a) for a in args)
+        with checked(f"launch of {self.name}"):
+            self._function(_triple(grid), _triple(block), values, shared, stream)
+
+    def attribute(self, which: int) -> int:
+        """A CU_FUNC_ATTRIBUTE of the kernel, such as its register count."""
+        return int(driver.funcGetAttribute(which, self._function.ptr))
+
+    def _allow_shared(self, nbytes: int) -> None:
+        with checked(f"{nbytes} bytes of shared memory for {self.name}"):
+            driver.funcSetAttribute(
+                self._function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes
+            )
+        self._shared_limit = nbytes
+
+
+def _triple(size: int | tuple[int, ...]) -> tuple[int, ...]:
+    return size if isinstance(size, tuple) else (size,)
+
+
+def _argument(value: object) -> object:
+    if isinstance(value, Buffer):
+        return np.uint64(value.ptr)
+    return np.uint64(value) if type(value) is int else value
+
+
+class LoadedModule:
+    """A cubin in the GPU, proven to be the admitted one by the bytes loaded and the stamp read back."""
+
+    def __init__(self, module: Module, artifact: Artifact) -> None:
+        self._module = module
+        self.artifact = artifact
+
+    @classmethod
+    def load(cls, gpu: Gpu, artifact: Artifact) -> LoadedModule:
+        """Read the file once, check those bytes, load those bytes, read the stamp back from the device.
+
+        Raises `Missing` (no file, or no code for this GPU) and `Refused` (other bytes, another stamp).
+        """
+        if artifact.arch != gpu.arch:
+            raise Missing(
+                f"{artifact.target} holds code for {artifact.arch}, but {gpu.name} is {gpu.arch}",
+                remedy=f"freshproof build --arch {gpu.arch} {artifact.target}",
+            )
+        data = _sealed_bytes(artifact)
+        module = Module()
+        try:
+            module.load(data)
+        except driver.CUDADriverError as error:
+            raise Missing(
+                f"{artifact.path}: the driver refused it for {gpu.name} ({gpu.arch}): {error}",
+                remedy=f"freshproof build --arch {gpu.arch} {artifact.target}",
+            ) from None
+        loaded = cls(module, artifact)
+        loaded._check_stamp()
+        return loaded
+
+    def as_loaded(self) -> Loaded:
+        """What was proven about this module when it was loaded."""
+        return Loaded(self.artifact.target, self.artifact.digest, self.artifact.stamp, "module-readback")
+
+    def kernel(self, name: str) -> Kernel:
+        """A kernel by its name. Raises `Refused` when the module has none such."""
+        kernel = self.find(name)
+        if kernel is None:
+            raise Refused(
+                f"{self.artifact.target} has no kernel {name}",
+                remedy=f"freshproof build {self.artifact.target}",
+            )
+        return kernel
+
+    def find(self, name: str) -> Kernel | None:
+        """A kernel by its name, if the module has it."""
+        try:
+            return Kernel(self._module.get_function(name), name)
+        except driver.CUDADriverError:
+            return None
+
+    def read_symbol(self, name: str, nbytes: int) -> bytes:
+        """The first bytes of a device variable, copied back from the GPU."""
+        out = np.empty(nbytes, dtype=np.uint8)
+        try:
+            address = _address(self._module.get_global_var(name))
+        except driver.CUDADriverError:
+            raise Refused(
+                f"{self.artifact.target} carries no symbol {name}",
+                remedy=f"freshproof build {self.artifact.target}",
+            ) from None
+        with checked(f"reading {name} back from the GPU"):
+            runtime.memcpy(out.ctypes.data, address, nbytes, runtime.memcpyDeviceToHost)
+        return out.tobytes()
+
+    def _check_stamp(self) -> None:
+        expected = STAMP_PREFIX + self.artifact.stamp.removeprefix("sha256:").encode() + b"\0"
+        found = self.read_symbol(stamp_symbol(self.artifact.target), STAMP_BYTES)
+        if found != expected:
+            raise Refused(
+                f"{self.artifact.target}: the loaded module carries the stamp {found!r}, "
+                f"the manifest says {expected!r}",
+                remedy=f"freshproof build {self.artifact.target}",
+            )
+
+
+def stamp_symbol(target: str) -> str:
+    """The device variable that carries a target's stamp: its name, made an identifier."""
+    return "freshproof_stamp_" + re.sub(r"[^0-9A-Za-z]", "_", target)
+
+
+def _address(variable: Any) -> int:
+    return int(getattr(variable, "ptr", variable))
+
+
+def _sealed_bytes(artifact: Artifact) -> bytes:
+    try:
+        data = artifact.path.read_bytes()
+    except OSError as error:
+        raise Missing(
+            f"{artifact.path}: {error.strerror}", remedy=f"freshproof build {artifact.target}"
+        ) from None
+    digest = "sha256:" + hashlib.sha256(data).hexdigest()
+    if digest != artifact.digest:
+        raise Refused(
+            f"{artifact.path}: its bytes are {digest}, the gate admitted {artifact.digest}",
+            remedy=f"freshproof explain {artifact.target}",
+        )
+    return data

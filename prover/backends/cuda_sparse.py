@@ -1,0 +1,67 @@
+"""A.w and B.w on the GPU: a key's matrices, resident."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from prover.backends.cuda_device import Buffer, Memory, Stream
+    from prover.backends.cuda_module import LoadedModule
+    from prover.backends.cuda_staging import Staging
+    from prover.backends.sparse_plan import CompressedRows
+
+from prover.backends.sparse_plan import ROW_LIMIT
+
+BLOCK = 128
+
+
+class SparseProducts:
+    """Both matrices of one key over a domain of n points."""
+
+    def __init__(
+        self,
+        module: LoadedModule,
+        rows: CompressedRows,
+        n: int,
+        memory: Memory,
+        staging: Staging,
+        stream: Stream,
+    ) -> None:
+        self._n = n
+        self._long_rows = len(rows.long_rows)
+        self._segments = len(rows.segment_starts)
+        self._kernels = {k: module.kernel(f"sparse_{k}") for k in ("rows", "segments", "combine")}
+        self._at: dict[str, Buffer] = {}
+        for name in (
+            "starts",
+            "wires",
+            "values",
+            "long_rows",
+            "first_segments",
+            "segment_starts",
+            "segment_ends",
+        ):
+            array = getattr(rows, name)
+            self._at[name] = memory.allocate(array.nbytes, f"the matrices' {name}")
+            staging.upload(array, self._at[name], stream)
+        self._partials = memory.allocate(32 * self._segments, "sums of long rows")
+
+    def run(self, witness: Buffer, out: Buffer, stream: Stream) -> None:
+        """``out`` (2n elements, Montgomery form) = A.w, then B.w, for a witness in standard form."""
+        at, n = self._at, np.uint32(self._n)
+        entries = (at["wires"], at["values"], witness)
+        args = (out, at["starts"], *entries, n, np.uint32(ROW_LIMIT))
+        self._kernels["rows"](-(-2 * self._n // BLOCK), BLOCK, args, stream)
+        if not self._segments:
+            return
+        segments = (self._partials, at["segment_starts"], at["segment_ends"], *entries)
+        self._kernels["segments"](self._segments, BLOCK, segments, stream)
+        long_rows = (out, at["long_rows"], at["first_segments"], np.uint32(self._long_rows))
+        grid = -(-self._long_rows // BLOCK)
+        self._kernels["combine"](grid, BLOCK, (*long_rows, self._partials, n), stream)
+
+    def scrub(self, stream: Stream) -> None:
+        """Overwrite the sums that depend on a witness."""
+        self._partials.fill(0, stream)

@@ -1,0 +1,78 @@
+"""A key's matrices A and B in compressed rows, the long rows cut into segments. No GPU is needed here.
+
+The layout is that of ``cuda_src/kernels/sparse.cuh``: rows 2i (of A) and 2i + 1 (of B) in one list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ROW_LIMIT = 32
+"""Longer rows are not one thread's work: a warp waits for its longest row."""
+SEGMENT = 1024
+"""Entries that a block sums of a long row: 8 a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedRows:
+    """Both matrices. Row m's entries are starts[m] .. starts[m + 1] - 1."""
+
+    starts: NDArray[np.uint32]
+    """(2n + 1,)"""
+    wires: NDArray[np.uint32]
+    """(entries,)"""
+    values: NDArray[np.uint8]
+    """(entries, 32): coefficient * R^2 mod r, as in the key."""
+    long_rows: NDArray[np.uint32]
+    """The rows of more than `ROW_LIMIT` entries."""
+    first_segments: NDArray[np.uint32]
+    """(len(long_rows) + 1,): long row k has the segments first[k] .. first[k + 1] - 1."""
+    segment_starts: NDArray[np.uint32]
+    segment_ends: NDArray[np.uint32]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, and of one partial sum a segment."""
+        arrays = (
+            self.starts,
+            self.wires,
+            self.values,
+            self.long_rows,
+            self.first_segments,
+            self.segment_starts,
+            self.segment_ends,
+        )
+        return sum(a.nbytes for a in arrays) + 32 * len(self.segment_starts)
+
+
+def compressed_rows(coefs: NDArray[Any], n: int) -> CompressedRows:
+    """Sort a key's entries by row. Rows are below n, as `read_zkey` has checked; keys are mostly sorted."""
+    rows = coefs["constraint"].astype(np.int64) * 2 + coefs["matrix"]
+    if np.any(rows[1:] < rows[:-1]):
+        order = np.argsort(rows, kind="stable")
+        coefs, rows = coefs[order], rows[order]
+    starts = np.zeros(2 * n + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=2 * n), out=starts[1:])
+    lengths = np.diff(starts)
+    long_rows = np.flatnonzero(lengths > ROW_LIMIT)
+    counts = -(-lengths[long_rows] // SEGMENT)
+    first = np.zeros(len(long_rows) + 1, np.int64)
+    np.cumsum(counts, out=first[1:])
+    within = np.arange(first[-1]) - np.repeat(first[:-1], counts)
+    segment_starts = np.repeat(starts[long_rows], counts) + within * SEGMENT
+    row_ends = np.repeat(starts[long_rows + 1], counts)
+    return CompressedRows(
+        starts=starts.astype(np.uint32),
+        wires=np.ascontiguousarray(coefs["wire"]),
+        values=np.ascontiguousarray(coefs["value"]),
+        long_rows=long_rows.astype(np.uint32),
+        first_segments=first.astype(np.uint32),
+        segment_starts=segment_starts.astype(np.uint32),
+        segment_ends=np.minimum(segment_starts + SEGMENT, row_ends).astype(np.uint32),
+    )
