@@ -55,7 +55,16 @@ def spills(function: Function) -> str:
 def kernel_table(pieces: Iterable[PieceSummary]) -> Table:
     """One row for each function of machine code."""
     table = new_table(
-        "Kernel", "Arch", ">Registers", ">Spills st/ld", ">Stack", ">Shared", ">Constant", ">Threads", ">Code"
+        "Kernel",
+        "Arch",
+        ">Registers",
+        ">Spills st/ld",
+        ">Frame",
+        ">Stack",
+        ">Shared",
+        ">Constant",
+        ">Threads",
+        ">Code",
     )
     for piece in pieces:
         for function in piece.functions:
@@ -65,6 +74,7 @@ def kernel_table(pieces: Iterable[PieceSummary]) -> Table:
                 f"{piece.arch}{' rdc' if piece.relocatable else ''}",
                 number(function.registers),
                 spills(function),
+                number(function.frame),
                 number(function.stack),
                 number(function.shared),
                 number(function.constant),

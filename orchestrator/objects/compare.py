@@ -1,6 +1,4 @@
-"""Two files beside each other: which kernels, host sections and texts are the same, changed, added or
-removed.
-"""
+"""Two files beside each other: what became of kernels, host code and texts from one to the other."""
 
 from __future__ import annotations
 

@@ -52,14 +52,16 @@ class Function:
     """A kernel, or a device function that has code of its own.
 
     All sizes are in bytes. ``shared`` is static shared memory with what the architecture reserves (1024
-    from sm_90 on), as cuobjdump counts it. ``spill_stores`` and ``spill_loads`` are what ptxas prints;
-    ``None`` when the object does not tell.
+    from sm_90 on), as cuobjdump counts it. ``frame`` is the function's own part of the stack; ``stack`` is
+    that with all that it calls, known once linked. ``spill_stores`` and ``spill_loads`` are what ptxas
+    prints; ``None`` when the object does not tell.
     """
 
     name: str
     kernel: bool
     code_bytes: int
     registers: int | None
+    frame: int | None
     stack: int | None
     spill_stores: int | None
     spill_loads: int | None
@@ -199,8 +201,13 @@ class _Measures:
 
     def __init__(self, elf: Elf, symbols: tuple[Symbol, ...]) -> None:
         self.registers: dict[str, int] = {}
+        self.frame: dict[str, int] = {}
         self.stack: dict[str, int] = {}
-        by_attribute = {nvinfo.REGISTERS: self.registers, nvinfo.FRAME_SIZE: self.stack}
+        by_attribute = {
+            nvinfo.REGISTERS: self.registers,
+            nvinfo.FRAME_SIZE: self.frame,
+            nvinfo.MIN_STACK_SIZE: self.stack,
+        }
         for section in elf.sections:
             if section.name != ".nv.info":
                 continue
@@ -240,8 +247,8 @@ def _function(
     if own is not None:
         with inside(f"section {own.name}", own.offset):
             items = list(nvinfo.read_items(elf.body(own)))
-    registers, stack = measures.registers.get(name), measures.stack.get(name)
-    spills = _spills(elf.body(text), items, stack, toolkit)
+    registers, frame = measures.registers.get(name), measures.frame.get(name)
+    spills = _spills(elf.body(text), items, frame, toolkit)
     values = {item.attribute: item for item in items}
     limit = values.get(nvinfo.MAX_REGISTERS)
     barriers = values.get(nvinfo.BARRIERS)
@@ -250,7 +257,8 @@ def _function(
         kernel=bool(symbol.other & _ENTRY_POINT),
         code_bytes=text.size,
         registers=registers if registers is not None else text.info >> 24 or None,
-        stack=stack,
+        frame=frame,
+        stack=measures.stack.get(name),
         spill_stores=spills[0],
         spill_loads=spills[1],
         shared=_size(sections, f".nv.shared.{name}"),
@@ -284,7 +292,7 @@ def _parameters(items: list[nvinfo.Item]) -> tuple[Parameter, ...]:
 
 
 def _spills(
-    text: memoryview, items: list[nvinfo.Item], stack: int | None, toolkit: int | None
+    text: memoryview, items: list[nvinfo.Item], frame: int | None, toolkit: int | None
 ) -> tuple[int | None, int | None]:
     """Bytes that spill instructions store and load, each instruction counted once, as ptxas counts them.
 
@@ -292,7 +300,7 @@ def _spills(
     other nothing is known, since local arrays look the same.
     """
     marked = [item for item in items if item.attribute == nvinfo.ANNOTATIONS]
-    if not marked and (stack == 0 or (toolkit or 0) >= _ANNOTATIONS_SINCE):
+    if not marked and (frame == 0 or (toolkit or 0) >= _ANNOTATIONS_SINCE):
         return 0, 0
     if not marked:
         return None, None

@@ -1,12 +1,12 @@
 """Digests of a whole file, from the strictest to the most forgiving.
 
-``file``        every byte. Decides.
-``normalised``  host and device code without noise: temporary names of nvcc (``tmpxft_<pid>``), the order and
-                packing of string tables, the build id, member times of archives. Decides for objects,
-                archives and programs, whose bytes differ from run to run. ``unstamped``   every byte, with
-                the placeholder in the place of stamps that stand in the file as they are. ``device``
-                machine code with the data it refers to, PTX and LTO-IR, in no order; no debug information,
-                compiler notes or stamps. Explains.
+- *file*: every byte. Decides.
+- *normalised*: host and device code without noise: temporary names of nvcc (``tmpxft_<pid>``), the order and
+  packing of string tables, debug information of host code, the build id, member times of archives. Decides
+  for objects, archives and programs, whose bytes differ from run to run.
+- *unstamped*: every byte, with the placeholder in the place of stamps that stand in the file as they are.
+- *device*: machine code with the data it refers to, PTX and LTO-IR, in no order; no debug information,
+  compiler notes or stamps. Explains.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _QUIET = b"tmpxft_" + b"0" * 8 + b"_" + b"0" * 8
 _PTX_DEBUG = re.compile(rb"^\s*\.(?:loc|file)\s[^\n]*\n|^\s*\.section[^{]*\{[^}]*\}", re.MULTILINE)
 _PTX_STAMP = re.compile(rb"^[^\n]*\b" + SYMBOL_PREFIX.encode() + rb"[^\n]*\n", re.MULTILINE)
 
-_NOT_CODE = (".strtab", ".shstrtab", ".note.gnu.build-id")
+_NOT_CODE = (".strtab", ".shstrtab", ".note.gnu.build-id", ".debug", ".rela.debug", ".zdebug", ".gnu_debug")
 
 
 def file_digest(data: Bytes) -> str:
@@ -102,7 +102,7 @@ def host_sections(elf: Elf) -> Iterator[tuple[str, str]]:
     Relocations name symbols by number, and the order of symbols does not change from run to run.
     """
     for section in elf.sections:
-        if section.name in _NOT_CODE:
+        if section.name.startswith(_NOT_CODE):
             continue
         parts = _Parts()
         parts.add(struct.pack("<QQQ", section.type, section.flags, section.address))

@@ -70,10 +70,10 @@ def test_what_ptxas_said_of_each_kernel() -> None:
         "spills": 24,
     }
     spills = kernels["spills"]
-    assert (spills.spill_stores, spills.spill_loads, spills.stack) == (32, 32, 40)
+    assert (spills.spill_stores, spills.spill_loads, spills.frame) == (32, 32, 40)
     assert spills.max_registers == 24
     assert kernels["hello"].spill_stores == 0
-    assert kernels["hello"].stack == 8  # arguments of printf, no spills
+    assert kernels["hello"].frame == 8  # arguments of printf, no spills
     add = kernels[ADD]
     assert add.max_threads == (128, 1, 1)
     assert add.shared == 512 + 1024  # from sm_90 on, 1024 bytes are the driver's

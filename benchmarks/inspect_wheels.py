@@ -1,0 +1,196 @@
+"""Our readers against cuobjdump, on CUDA libraries of vendors: every entry, kernel and register count.
+
+    python benchmarks/inspect_wheels.py [--wheel NAME==VERSION[@PLATFORM]]... [--keep FOLDER] [FILE]...
+
+Downloads a few wheels from PyPI (by default those of `WHEELS`), or takes the files named, and prints per
+library: entries, functions, differences, seconds and peak memory of ours, seconds of cuobjdump's. Exit code
+1 if anything differs. cuobjdump must be on the PATH or installed beside Python (`pip install
+nvidia-cuda-cuobjdump`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator.object_files import open_object
+from orchestrator.objects.contents import Form
+from orchestrator.objects.summary import PieceSummary, summarize
+
+WHEELS = (
+    "nvidia-cusparse",
+    "nvidia-nvjpeg",
+    "nvidia-cufft",
+    "cupy-cuda13x",
+    "nvidia-nvjpeg-cu12",
+    "nvidia-nvjpeg@manylinux_2_27_aarch64",
+)
+"""Small and large, older and newer toolkits, and one for aarch64."""
+
+Measures = tuple[str, str, int, int, int, int]
+"""Architecture, function, and its registers, stack, shared memory and parameter bank, as cuobjdump counts
+them.
+"""
+
+_LINE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) .*?(?:CONSTANT\[0\]:(\d+))?(?: TEXTURE|$)")
+
+
+@dataclass(slots=True)
+class Seen:
+    """What one tool says of a file."""
+
+    entries: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(kind, architecture) of each entry."""
+    functions: Counter[Measures] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+
+def find_cuobjdump() -> str | None:
+    """cuobjdump on the PATH, in the usual toolkit folder, or installed by pip."""
+    beside = Path(sysconfig.get_paths()["purelib"], "nvidia", "cu13", "bin", "cuobjdump")
+    for candidate in (shutil.which("cuobjdump"), "/usr/local/cuda/bin/cuobjdump", str(beside)):
+        if candidate and Path(candidate).exists():
+            return candidate
+    return None
+
+
+def seen_by_cuobjdump(cuobjdump: str, path: Path) -> Seen:
+    """``cuobjdump -all -res-usage``, line by line."""
+    seen = Seen()
+    began = time.perf_counter()
+    command = [cuobjdump, *([] if path.suffix == ".cubin" else ["-all"]), "-res-usage", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        kind, arch, function = "elf", "", ""
+        for line in process.stdout:
+            if found := re.match(r"Fatbin (.+) code:", line):
+                kind = found.group(1)
+            elif found := re.match(r"arch = (\S+)", line):
+                arch = found.group(1)
+                seen.entries[kind, arch] += 1
+            elif found := re.match(r" Function (.+):$", line):
+                function = found.group(1)
+            elif found := _LINE.search(line):
+                registers, stack, shared, constant = (int(number or 0) for number in found.groups())
+                seen.functions[arch, function, registers, stack, shared, constant] += 1
+    seen.seconds = time.perf_counter() - began
+    return seen
+
+
+_KINDS = {Form.CUBIN: "elf", Form.PTX: "ptx", Form.LTO_IR: "nvvm"}
+
+
+def seen_by_us(path: Path) -> Seen:
+    """The same from our own readers."""
+    seen = Seen()
+    began = time.perf_counter()
+    for piece in summarize(open_object(path)):
+        _add(seen, piece, alone=path.suffix == ".cubin")
+    seen.seconds = time.perf_counter() - began
+    return seen
+
+
+def _add(seen: Seen, piece: PieceSummary, alone: bool) -> None:
+    arch = piece.arch or ""
+    if piece.form in _KINDS and not alone:
+        number = re.sub(r"^(?:compute|lto)_", "sm_", arch)
+        seen.entries[_KINDS[piece.form], number] += 1
+    for function in piece.functions:
+        # cuobjdump tells the registers of kernels alone, and calls an unknown stack 0
+        registers = (function.registers or 0) if function.kernel else 0
+        shown = "" if alone else arch
+        seen.functions[
+            shown, function.name, registers, function.stack or 0, function.shared, function.constant
+        ] += 1
+
+
+def differences(ours: Seen, theirs: Seen) -> list[str]:
+    """Entries and functions that only one of both has."""
+    told = []
+    for title, mine, other in (
+        ("entry", ours.entries, theirs.entries),
+        ("function", ours.functions, theirs.functions),
+    ):
+        told += [f"{title} only ours: {item} x{count}" for item, count in (mine - other).items()]  # type: ignore[operator]
+        told += [f"{title} only cuobjdump's: {item} x{count}" for item, count in (other - mine).items()]  # type: ignore[operator]
+    return told
+
+
+def download(wheel: str, folder: Path) -> Path:
+    """A wheel without its dependencies, through pip."""
+    name, _, platform = wheel.partition("@")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), name]
+    if platform:
+        command += ["--platform", platform, "--only-binary", ":all:"]
+    before = set(folder.glob("*.whl"))
+    subprocess.run(command, check=True)
+    (new,) = set(folder.glob("*.whl")) - before or before
+    return new
+
+
+def libraries(wheel: Path, folder: Path) -> Iterator[Path]:
+    """The shared libraries and archives of a wheel, unpacked one at a time."""
+    with zipfile.ZipFile(wheel) as archive:
+        for name in sorted(archive.namelist()):
+            if re.search(r"\.(so[.\d]*|a)$", name):
+                path = Path(archive.extract(name, folder))
+                yield path
+                path.unlink()
+
+
+def report(cuobjdump: str, path: Path) -> int:
+    """Compare on one file; returns the number of differences."""
+    ours, theirs = seen_by_us(path), seen_by_cuobjdump(cuobjdump, path)
+    if not (ours.entries or ours.functions or theirs.entries or theirs.functions):
+        return 0
+    told = differences(ours, theirs)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    archs = ",".join(sorted({arch for _kind, arch in ours.entries}))
+    print(
+        f"{path.name}: {path.stat().st_size / 2**20:.1f} MiB, {ours.entries.total():,} entries for {archs}, "
+        f"{ours.functions.total():,} functions, {len(told)} differences; "
+        f"ours {ours.seconds:.2f} s, peak {peak} MiB; cuobjdump {theirs.seconds:.2f} s",
+        flush=True,
+    )
+    for line in told[:20]:
+        print(f"  {line}")
+    return len(told)
+
+
+def main() -> int:
+    """Compare on all wheels and files asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--wheel", action="append", help="NAME, NAME==VERSION, either with @PLATFORM")
+    parser.add_argument("--keep", type=Path, help="where wheels are kept; else they are deleted")
+    chosen = parser.parse_args()
+    cuobjdump = find_cuobjdump()
+    if cuobjdump is None:
+        print("cuobjdump is not here: pip install nvidia-cuda-cuobjdump", file=sys.stderr)
+        return 8
+    total = sum(report(cuobjdump, path) for path in chosen.files)
+    wheels = chosen.wheel or ([] if chosen.files else WHEELS)
+    with tempfile.TemporaryDirectory() as scratch:
+        keep = chosen.keep or Path(scratch)
+        keep.mkdir(parents=True, exist_ok=True)
+        for wheel in wheels:
+            print(f"== {wheel}", flush=True)
+            path = download(wheel, keep)
+            total += sum(report(cuobjdump, library) for library in libraries(path, Path(scratch)))
+    return 1 if total else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
