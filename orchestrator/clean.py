@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from orchestrator.build import read_manifest
 from orchestrator.errors import AnswerIsNo, Missing
+from orchestrator.recorded import read_manifest
 from orchestrator.workspace import Workspace, exclusive
 
 _OF_A_BUILD = ("artifacts", "bin", "manifests", "logs", "work", "cache")

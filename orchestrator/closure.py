@@ -8,9 +8,10 @@ the change time of its inode tells, also when the content was put back.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,9 +26,20 @@ from orchestrator.process import run
 from orchestrator.tidy import tidy
 from orchestrator.toolchain import Toolchain, include_search
 
+_SETTING = re.compile(r"#\$ \w+=")
+
 
 class ChangedMeanwhile(Exception):
     """A file of the closure changed while the command ran; the text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LookedFor:
+    """What the commands of an action looked for beside what their lists tell."""
+
+    absent: set[str]
+    unknown: tuple[str, ...]
+    libraries: list[str]
 
 
 @dataclass(slots=True)
@@ -46,28 +58,36 @@ class ClosureReader:
         """
         target = action.target
         work = work_folder(target) + "/"
-        compiled = self._listed(compile_list(target), depfile.parse_nvcc)
-        if not set(target.sources) <= set(compiled):
-            raise BuildFailed(
-                f"{target.name}: the dependency list of the compile does not name {target.sources[0]}",
-                remedy="a wrapper around nvcc or the host compiler may swallow -MD; see the log",
-            )
-        link = link_depfile(target)
-        linked = self._listed(link, depfile.parse_ld) if link else ()
+        compiled = self._compiled(action)
+        linked = self._listed(link_depfile(target), depfile.parse_ld)
         sources = {name: self._read_directives(name) for name in compiled if not name.startswith(work)}
+        looked_for = self._look_up(action, sources)
         incbins = sorted({name for d in sources.values() for name in d.incbins if name})
-        others = (*action.options_files, *incbins, *(n for n in linked if not n.startswith(work)))
+        libraries = [n for n in (*linked, *looked_for.libraries) if not n.startswith(work)]
+        others = (*action.options_files, *incbins, *action.members, *libraries)
         materials = self._materials(action, toolchain, sources, others)
-        absent, unknown = self._absent(action, sources)
         lost = tuple(f"{name}: is gone since the compile" for name in sources if not self._there(name))
         self._check_unchanged([m.path for m in materials], started_ns)
-        return Closure(materials, absent, (*lost, *unknown))
+        absent = lookup.group_by_folder(n for n in looked_for.absent if not n.startswith(work))
+        return Closure(materials, absent, (*lost, *looked_for.unknown))
 
-    def _listed(self, path: str, parse: object) -> tuple[str, ...]:
-        """Names of a dependency list, tidied."""
+    def _compiled(self, action: Action) -> tuple[str, ...]:
+        """What the compile read, its source among it."""
+        compiled = self._listed(compile_list(action.target), depfile.parse_nvcc)
+        for source in action.target.sources:
+            if os.path.normpath(source) not in compiled:
+                raise BuildFailed(
+                    f"{action.target.name}: the dependency list of the compile does not name {source}",
+                    remedy="a wrapper around nvcc or the host compiler may swallow -MD; see the log",
+                )
+        return compiled
+
+    def _listed(self, path: str | None, parse: Callable[[bytes], tuple[str, ...]]) -> tuple[str, ...]:
+        """Names of a dependency list, tidied; none for a step that writes no list."""
+        if path is None:
+            return ()
         try:
-            data = (self.root / path).read_bytes()
-            names = parse(data)  # type: ignore[operator]
+            names = parse((self.root / path).read_bytes())
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise BuildFailed(
@@ -112,18 +132,19 @@ class ClosureReader:
                     raise ChangedMeanwhile(str(error)) from None
                 if digest is None or name in found:
                     continue
-                origin, recipe_name = _origin(
-                    name, self.digests.locate(name), toolchain, libraries, is_header
-                )
+                if name in action.members:
+                    origin, recipe_name = Origin.MEMBER, ""
+                else:
+                    full = self.digests.locate(name)
+                    origin, recipe_name = _origin(name, full, toolchain, libraries, is_header)
                 found[name] = Material(name, digest, origin, recipe_name)
         return tuple(found[name] for name in sorted(found))
 
-    def _absent(
-        self, action: Action, sources: Mapping[str, Directives]
-    ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[str, ...]]:
-        """Names that must stay absent, by folder, over every preprocessor command of the action."""
+    def _look_up(self, action: Action, sources: Mapping[str, Directives]) -> _LookedFor:
+        """What was looked for over all commands of the action, found or not."""
         absent: set[str] = set()
         unknown: dict[str, None] = {}
+        libraries: list[str] = []
         there: dict[str, bool] = {}
 
         def exists(name: str) -> bool:
@@ -132,28 +153,38 @@ class ClosureReader:
             return there[name]
 
         seen: set[tuple[str, ...]] = set()
-        for command in self._preprocessors(action):
+        for command in self._commands(action):
+            if "-E" not in command:
+                suffixes = (".a",) if os.path.basename(command[0]) == "nvlink" else (".so", ".a")
+                found, missed = lookup.find_libraries(command, suffixes, exists)
+                libraries += [self._shorten(name) for name in found]
+                absent |= {self._shorten(name) for name in missed}
+                continue
             options, forced, definitions = _split(command)
             key = (*options, "\0", *forced)
-            if key in seen:
-                continue
-            seen.add(key)
-            search = self._search(options, action)
-            names, lost = lookup.absent_names(sources, forced, definitions, search, exists)
-            absent |= {self._shorten(name) for name in names}
-            unknown.update(dict.fromkeys(lost))
-        work = work_folder(action.target) + "/"
-        return lookup.group_by_folder(n for n in absent if not n.startswith(work)), tuple(unknown)
+            if key not in seen:
+                seen.add(key)
+                search = self._search(options, action)
+                names, lost = lookup.absent_names(sources, forced, definitions, search, exists)
+                absent |= {self._shorten(name) for name in names}
+                unknown.update(dict.fromkeys(lost))
+        return _LookedFor(absent, tuple(unknown), libraries)
 
-    def _preprocessors(self, action: Action) -> list[tuple[str, ...]]:
-        """The preprocessor commands that nvcc runs for an action, as it tells them itself."""
+    def _commands(self, action: Action) -> list[tuple[str, ...]]:
+        """The commands that nvcc runs for an action, as it tells them itself."""
         argv = (action.argv[0], "--dryrun", *action.argv[1:])
         said = run(argv, dict(action.environment), self.root).said.decode("utf-8", "surrogateescape")
         commands = []
         for line in said.splitlines():
-            if line.startswith("#$ ") and " -E " in line:
-                commands.append(tuple(shlex.split(line[3:])))
-        if not commands:
+            if line.startswith("#$ ") and not _SETTING.match(line):
+                try:
+                    commands.append(tuple(shlex.split(line[3:])))
+                except ValueError:
+                    raise BuildFailed(
+                        f"{action.argv[0]} --dryrun tells a command that cannot be read: {line}"
+                    ) from None
+        commands = [command for command in commands if command]
+        if action.target.sources and not any("-E" in command for command in commands):
             raise BuildFailed(
                 f"{action.argv[0]} --dryrun tells no preprocessor command", remedy="see the log"
             )

@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 
 from orchestrator.canonical import digest_bytes
 from orchestrator.digests import Digests, Unreadable
-from orchestrator.model import Action, Component, Digest, Evidence, Link, Manifest, Observation, Target
+from orchestrator.model import Action, Component, Digest, Evidence, Link, Manifest, Observation, State, Target
 
 FILES_AND_PLAN = frozenset({Link.PLAN, Link.INPUTS, Link.TOOLCHAIN, Link.ARTIFACT, Link.CONTENTS})
 """The links that a file on disk must have. ``LOADED`` and ``DRIVERS`` belong to a run."""
+
+Used = tuple[State, Digest | None]
+"""A used target: its state, and the digest of its product."""
 
 ContentsCheck = Callable[[Manifest, Target], tuple[Observation, ...]]
 
@@ -52,9 +55,13 @@ def gather(
     components: Sequence[Component],
     digests: Digests,
     folders: Folders,
+    used: Mapping[str, Used],
     check_contents: ContentsCheck,
 ) -> Evidence:
-    """Observe every link of one target. ``problem`` says why there is no manifest, if there is none."""
+    """Observe every link of one target.
+
+    ``problem`` says why there is no manifest, if there is none; ``used`` tells of the targets used.
+    """
     name = action.target.name
     if manifest is None:
         missing = Observation(Link.PLAN, "no-manifest", name, None, None, problem)
@@ -62,11 +69,12 @@ def gather(
     artifact = _artifact(manifest, digests)
     return Evidence(
         name,
-        FILES_AND_PLAN,
+        FILES_AND_PLAN | ({Link.MEMBERS} if action.target.uses else frozenset()),
         (
             *_plan(manifest, action),
             *_inputs(manifest, digests, folders),
             *_toolchain(manifest, components),
+            *_members(manifest, action, used),
             *artifact,
             *(check_contents(manifest, action.target) if _all_match(artifact) else ()),
         ),
@@ -205,6 +213,24 @@ def _toolchain(manifest: Manifest, components: Sequence[Component]) -> Iterable[
         count = f"{len(recorded)} components of toolkit {manifest.toolkit_version}"
         observations.append(Observation(Link.TOOLCHAIN, "toolchain", manifest.target, count, count))
     return observations
+
+
+def _members(manifest: Manifest, action: Action, used: Mapping[str, Used]) -> Iterable[Observation]:
+    """Every product that went in is what its own target has now, and that is fresh."""
+    recorded = {member.target: member.digest for member in manifest.members}
+    for name in action.target.uses:
+        state, digest = used.get(name, (State.UNPROVEN, None))
+        before = recorded.get(name, "not used")
+        if state is State.FRESH:
+            code = "member" if digest == before else "member-changed"
+            note = f"{name}: was built anew since it went into {action.target.name}"
+            yield Observation(Link.MEMBERS, code, name, before, digest, note)
+        elif state is State.STALE:
+            note = f"{name}: is stale, so what it went into is stale too"
+            yield Observation(Link.MEMBERS, "member-stale", name, before, "stale", note)
+        else:
+            note = f"{name}: is unproven, so what it went into is unproven too"
+            yield Observation(Link.MEMBERS, "member-unproven", name, before, None, note)
 
 
 def _artifact(manifest: Manifest, digests: Digests) -> tuple[Observation, ...]:

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from orchestrator import manifest as records
-from orchestrator.build import check_contents, read_manifest
 from orchestrator.canonical import digest_bytes
 from orchestrator.digests import Digests
 from orchestrator.errors import BuildFailed, Missing
-from orchestrator.evidence import Folders, digest_components, gather, paths_of
+from orchestrator.evidence import Folders, Used, digest_components, gather, paths_of
 from orchestrator.freshness import judge
 from orchestrator.model import (
     Action,
@@ -31,6 +30,7 @@ from orchestrator.model import (
     Target,
     Verdict,
 )
+from orchestrator.recorded import check_contents, read_manifest
 from orchestrator.situation import Situation, read_project, survey
 from orchestrator.targets import select
 from orchestrator.workspace import Workspace, find_root
@@ -73,6 +73,7 @@ class _Check:
         self._folders = Folders(str(workspace.root))
         self._manifests: dict[str, Manifest] = {}
         self._problems: dict[str, str] = {}
+        self._used: dict[str, Used] = {}
         for action in situation.actions:
             name = action.target.name
             found, self._problems[name] = read_manifest(workspace, name)
@@ -100,12 +101,16 @@ class _Check:
             components,
             self._digests,
             self._folders,
+            self._used,
             contents,
         )
         extra = _loader(action.target, self._environ)
         if name in self._manifests and judge(evidence).state is State.FRESH:
             extra += _digests_agree(self._manifests[name], action, components)
-        return judge(Evidence(evidence.target, evidence.required, (*evidence.observations, *extra)))
+        verdict = judge(Evidence(evidence.target, evidence.required, (*evidence.observations, *extra)))
+        manifest = self._manifests.get(name)
+        self._used[name] = verdict.state, manifest.product.digest if manifest else None
+        return verdict
 
     def _admitted(self, target: Target) -> Admitted:
         manifest = self._manifests[target.name]
@@ -126,7 +131,7 @@ def _digests_agree(
     """The digests in the manifest, computed again; they differ only if it was tampered with."""
     name = action.target.name
     now = records.action_digest(action, manifest.closure, components)
-    recipe = records.recipe_digest(action, manifest.closure, components)
+    recipe = records.recipe_digest(action, manifest.closure, manifest.members, components)
     return (
         Observation(Link.PLAN, "action-digest", name, manifest.action_digest, now),
         Observation(Link.PLAN, "recipe-digest", name, manifest.recipe_digest, recipe),

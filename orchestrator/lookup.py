@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _GAP = rb"(?:[ \t]|/\*.*?\*/)*"
@@ -126,6 +126,27 @@ def absent_names(
         _until_found(name, ("", *search.quoted, *search.bracketed), exists, absent)
     _shadows(files, search, exists, absent)
     return absent, _unfollowed(files, macros.keys())
+
+
+def find_libraries(
+    command: Sequence[str], suffixes: Sequence[str], exists: Callable[[str], bool]
+) -> tuple[list[str], set[str]]:
+    """What the ``-l`` options of a link command name in its ``-L`` folders: files, and names tried before.
+
+    The linker's built-in folders are not searched here: what ld finds there, its own list tells.
+    """
+    folders = [word[2:] for word in command if word.startswith("-L") and len(word) > 2]
+    found: list[str] = []
+    absent: set[str] = set()
+    for word in command:
+        if not word.startswith("-l") or len(word) < 3:
+            continue
+        for candidate in (f"{folder}/lib{word[2:]}{suffix}" for folder in folders for suffix in suffixes):
+            if exists(candidate):
+                found.append(candidate)
+                break
+            absent.add(candidate)
+    return found, absent
 
 
 def group_by_folder(names: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -18,6 +18,7 @@ from orchestrator.model import (
     Kind,
     Manifest,
     Material,
+    Member,
     Origin,
     Product,
 )
@@ -45,7 +46,9 @@ def action_digest(action: Action, closure: Closure, toolchain: Sequence[Componen
     )
 
 
-def recipe_digest(action: Action, closure: Closure, toolchain: Sequence[Component]) -> Digest:
+def recipe_digest(
+    action: Action, closure: Closure, members: Sequence[Member], toolchain: Sequence[Component]
+) -> Digest:
     """Digest of the portable part: no machine paths, no host compiler, no libc. It becomes the stamp."""
     return digest_document(
         {
@@ -56,6 +59,7 @@ def recipe_digest(action: Action, closure: Closure, toolchain: Sequence[Componen
             "environment": recipe_environment(action.environment),
             "generated": {g.path: digest_bytes(g.text.encode()) for g in action.generated},
             "materials": {m.recipe_name: m.digest for m in closure.materials if m.recipe_name},
+            "members": [[m.target, m.recipe_digest] for m in members],
             "toolkit": {c.role: c.digest for c in toolchain if c.portable},
         }
     )
@@ -76,6 +80,7 @@ def to_bytes(manifest: Manifest) -> bytes:
             "materials": [[m.path, m.digest, m.origin, m.recipe_name] for m in closure.materials],
             "absent": {folder: names for folder, names in closure.absent},
             "unknown": closure.unknown,
+            "members": [[m.target, m.digest, m.recipe_digest] for m in manifest.members],
             "toolchain": [[c.role, c.path, c.digest] for c in manifest.toolchain],
             "toolkit_version": manifest.toolkit_version,
             "action_digest": manifest.action_digest,
@@ -119,6 +124,10 @@ def _read(document: Mapping[str, Any]) -> Manifest:
             ),
             absent=tuple((_text(f), _texts(names)) for f, names in sorted(document["absent"].items())),
             unknown=_texts(document["unknown"]),
+        ),
+        members=tuple(
+            Member(_text(target), _text(digest), _text(recipe))
+            for target, digest, recipe in document["members"]
         ),
         toolchain=tuple(
             Component(_text(role), _text(path), _text(digest)) for role, path, digest in document["toolchain"]

@@ -11,6 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator import stamp
+from orchestrator.kinds import (
+    is_host_library,
+    is_stamped,
+    is_stamped_on_device,
+    kind_flags,
+    links,
+    product_name,
+)
 from orchestrator.model import Action, Generated, Kind, Target
 from orchestrator.targets import unit_of
 
@@ -26,14 +34,6 @@ IGNORED = (
 )  # fmt: skip
 """Variables that change what nvcc or the host compiler does and stay outside of the allow-list."""
 
-_SUFFIX = {Kind.CUBIN: ".cubin", Kind.SHARED_LIBRARY: ".so"}
-_KIND_FLAGS: Mapping[Kind, tuple[str, ...]] = {
-    Kind.CUBIN: ("-cubin",),
-    # Without `-x c++` it links and then fails to load; gnu-unique symbols of two libraries run old code.
-    Kind.SHARED_LIBRARY: ("-x", "c++", "-shared", "-cudart", "none", "-Xcompiler", "-fPIC,-fno-gnu-unique"),
-}
-_LINKS = frozenset({Kind.SHARED_LIBRARY})
-
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -47,7 +47,8 @@ class Surroundings:
     """Those of `HONOURED` that are set."""
     arch: str
     """What ``auto`` and ``native`` stand for."""
-    arch_reason: str
+    libraries: tuple[str, ...] = ()
+    """Folders of the toolkit's libraries that nvcc does not search by itself."""
 
 
 def work_folder(target: Target) -> str:
@@ -55,19 +56,14 @@ def work_folder(target: Target) -> str:
     return f"build/work/{unit_of(target.name)}"
 
 
-def product_name(target: Target) -> str:
-    """File name of the artifact."""
-    return target.name + _SUFFIX[target.kind]
-
-
-def depfile(target: Target) -> str:
-    """Where nvcc writes what the compile read."""
-    return f"{work_folder(target)}/compile.d"
+def depfile(target: Target) -> str | None:
+    """Where nvcc writes what the compile read; `None` for a target that compiles nothing."""
+    return f"{work_folder(target)}/compile.d" if target.sources else None
 
 
 def link_depfile(target: Target) -> str | None:
-    """Where ld writes what the link read; `None` for a kind that does not link."""
-    return f"{work_folder(target)}/link.d" if target.kind in _LINKS else None
+    """Where ld writes what the link read; `None` for a kind that ld does not make."""
+    return f"{work_folder(target)}/link.d" if links(target) else None
 
 
 def output(target: Target) -> str:
@@ -75,35 +71,63 @@ def output(target: Target) -> str:
     return f"{work_folder(target)}/{product_name(target)}"
 
 
-def plan(target: Target, surroundings: Surroundings) -> Action:
-    """The action that builds ``target`` now."""
+def stable_link(name: str) -> str:
+    """The name beside the artifacts at which the newest product is found, and from which others use it."""
+    return f"build/bin/{name}"
+
+
+def plan(target: Target, known: Mapping[str, Target], surroundings: Surroundings) -> Action:
+    """The action that builds ``target`` now; ``known`` are all targets by name."""
     arch = _resolve(target.arch, surroundings)
-    work = work_folder(target)
-    header = Generated(f"{work}/stamp.h", stamp.header(unit_of(target.name)))
-    link = link_depfile(target)
+    header = _header(target)
+    members = tuple(stable_link(product_name(known[name])) for name in target.uses)
     arguments = (
-        *_KIND_FLAGS[target.kind],
+        *kind_flags(target),
         *((f"-arch={arch}",) if arch else ()),
         *target.flags,
         *(f"-I{path}" for path in target.include),
         *(f"-D{definition}" for definition in target.defines),
-        "-include", header.path,
-        "-MD", "-MF", depfile(target),
-        *(("-Xlinker", f"--dependency-file={link}") if link else ()),
-        "--keep", "--keep-dir", f"{work}/keep",
+        *(word for generated in header for word in ("-include", generated.path)),
+        *_lists(target),
+        "--keep", "--keep-dir", f"{work_folder(target)}/keep",
         "-o", output(target),
         *target.sources,
+        *members,
     )  # fmt: skip
+    libraries = tuple(f"-L{folder}" for folder in surroundings.libraries) if _wants_libraries(target) else ()
     return Action(
         target=target,
         arch=arch,
-        argv=(surroundings.nvcc, *arguments),
+        argv=(surroundings.nvcc, *arguments, *libraries),
         recipe_argv=("nvcc", *arguments),
         environment=_environment(target, surroundings),
-        generated=(header,),
+        generated=header,
         options_files=options_files(arguments),
         product_name=product_name(target),
+        members=members,
     )
+
+
+def _header(target: Target) -> tuple[Generated, ...]:
+    """The stamp's header, for a target that carries a stamp."""
+    if not is_stamped(target):
+        return ()
+    text = stamp.header(unit_of(target.name), on_device=is_stamped_on_device(target))
+    return (Generated(f"{work_folder(target)}/stamp.h", text),)
+
+
+def _lists(target: Target) -> tuple[str, ...]:
+    """Flags that make the tools write what they read."""
+    compiled, linked = depfile(target), link_depfile(target)
+    return (
+        *(("-MD", "-MF", compiled) if compiled else ()),
+        *(("-Xlinker", f"--dependency-file={linked}") if linked else ()),
+    )
+
+
+def _wants_libraries(target: Target) -> bool:
+    """Whether the toolkit's own libraries are linked."""
+    return (links(target) or target.kind is Kind.DEVICE_LINK) and not is_host_library(target)
 
 
 def recipe_environment(environment: tuple[tuple[str, str], ...]) -> dict[str, str]:

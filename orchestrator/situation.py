@@ -94,8 +94,9 @@ def survey(
         search_path=path,
         honoured=honoured(environ),
         arch=arch,
-        arch_reason=arch_reason,
+        libraries=_libraries(nvcc),
     )
+    known = {t.name: t for t in project.targets}
     answers = _Answers(workspace.cache("toolchain.json") if remember else None)
     toolchains = {
         t.name: answers.ask(nvcc, path, surroundings.honoured, host_compiler_flags(t.flags)) for t in targets
@@ -104,11 +105,19 @@ def survey(
     return Situation(
         workspace=workspace,
         project=project,
-        actions=tuple(plan(t, surroundings) for t in targets),
+        actions=tuple(plan(t, known, surroundings) for t in targets),
         toolchains=toolchains,
         arch_reason=arch_reason,
         notes=(*_notes(environ), *(f"{c} is a compiler cache and is passed over" for c in caches)),
     )
+
+
+def _libraries(nvcc: Nvcc) -> tuple[str, ...]:
+    """The folder of a toolkit from PyPI in which its static libraries lie, where nvcc does not look."""
+    top = Path(nvcc.path).parent.parent
+    if (top / "lib" / "libcudart_static.a").is_file() and not (top / "lib64").exists():
+        return (str(top / "lib"),) if not (top / "targets").exists() else ()
+    return ()
 
 
 def _notes(environ: Mapping[str, str]) -> list[str]:

@@ -14,20 +14,25 @@ from orchestrator.objects.stamp import DIGITS, PLACEHOLDER, SYMBOL_PREFIX, TEXT_
 _SIZE = len(TEXT_PREFIX) + DIGITS + 1
 
 
-def header(unit: str) -> str:
+def header(unit: str, *, on_device: bool) -> str:
     """Text of the header that is included before anything else of ``unit``.
 
-    The symbol has a name of its own per unit, since two equal ones fail at nvlink and ld.
+    The symbol has a name of its own per unit, since two equal ones fail at nvlink and ld. It is a device
+    symbol where the artifact is device code, else a host symbol, which nvcc's device passes do not see.
     """
-    symbol = f"{SYMBOL_PREFIX}{unit}"
+    symbol = f"{SYMBOL_PREFIX}{unit}[{_SIZE}]"
     text = TEXT_PREFIX.decode("ascii") + PLACEHOLDER
+    if on_device:
+        return f"""\
+#ifdef __CUDACC__
+extern "C" __device__ __attribute__((used)) const char {symbol} = "{text}";
+#endif
+"""
     return f"""\
-#if defined(__CUDACC__)
-extern "C" __device__ __attribute__((used)) const char {symbol}[{_SIZE}] = "{text}";
-#elif defined(__cplusplus)
+#ifndef __CUDA_ARCH__
 extern "C" {{
-extern __attribute__((visibility("default"))) const char {symbol}[{_SIZE}];
-__attribute__((used)) const char {symbol}[{_SIZE}] = "{text}";
+extern __attribute__((visibility("default"))) const char {symbol};
+__attribute__((used)) const char {symbol} = "{text}";
 }}
 #endif
 """

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.errors import ConfigurationError
+from orchestrator.kinds import RULES
 from orchestrator.model import Expectations, Kind, Project, Target, Workload
 from orchestrator.tomlline import line_of
 
@@ -23,11 +24,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 _ARCH = re.compile(r"auto|native|sm_[0-9]{2,3}[af]?")
 _SHELL = re.compile(r"[$`\"\\\x00-\x1f\x7f]")
 """nvcc hands names to ``sh`` between double quotes, where these characters act."""
-
-_HOST_KINDS = frozenset({Kind.ARCHIVE})
-_DEVICE_KINDS = frozenset({Kind.CUBIN})
-_COMPILED = frozenset({Kind.CUBIN, Kind.FATBIN, Kind.PTX, Kind.OBJECT, Kind.SHARED_LIBRARY, Kind.EXECUTABLE})
-SUPPORTED = (Kind.CUBIN, Kind.SHARED_LIBRARY)
 
 _OWNED_FLAGS: Mapping[str, str] = {
     "-o": "the output's path carries its digest",
@@ -214,9 +210,8 @@ def _target(table: _Table) -> Target:
     table.only("kind", "sources", "arch", "include", "flags", "defines", "uses", "expect", "variants")
     _check_name(table)
     kind = _kind(table)
-    sources = table.strings("sources")
-    if kind in _COMPILED and len(sources) != 1:
-        raise table.fail("sources", f"{len(sources)} sources", f"a {kind} is compiled from one source")
+    sources, uses = table.strings("sources"), table.strings("uses")
+    _check_makings(table, kind, len(sources), len(uses))
     for key in ("sources", "include"):
         for path in table.strings(key):
             _check_path(table, key, path)
@@ -224,11 +219,11 @@ def _target(table: _Table) -> Target:
         name=table.path[-1],
         kind=kind,
         sources=sources,
-        arch=_arch(table, kind),
+        arch=_arch(table, kind, bool(sources)),
         include=table.strings("include"),
         flags=_flags(table),
         defines=table.strings("defines"),
-        uses=table.strings("uses"),
+        uses=uses,
         expect=_expectations(table.table("expect")),
         line=table.line,
     )
@@ -236,19 +231,39 @@ def _target(table: _Table) -> Target:
 
 def _kind(table: _Table) -> Kind:
     value = table.string("kind")
-    names = [k.value for k in SUPPORTED]
+    names = [k.value for k in Kind]
     if value not in names:
         raise table.fail("kind" if value else None, f"kind is {value!r}", f"one of: {', '.join(names)}")
     return Kind(value)
 
 
-def _arch(table: _Table, kind: Kind) -> str | None:
-    value = table.string("arch", "auto" if kind in _DEVICE_KINDS else None)
-    if value is None:
+def _check_makings(table: _Table, kind: Kind, sources: int, uses: int) -> None:
+    """The numbers of sources and used targets that the kind is made from."""
+    rule = RULES[kind]
+    if sources > int(rule.sources):
+        remedy = "compile each to an `object`, and name these in `uses`" if rule.uses else "one target each"
+        raise table.fail("sources", f"{sources} sources for a {kind}", remedy)
+    if uses and not rule.uses:
+        raise table.fail("uses", f"a {kind} uses no other target", "remove `uses`")
+    if not sources and not uses:
+        needed = " or ".join((["sources"] if rule.sources else []) + (["uses"] if rule.uses else []))
+        raise table.fail(None, f"a {kind} made from nothing", f"give it `{needed}`")
+    if sources and uses and not rule.both:
+        raise table.fail("uses", f"a {kind} has either sources or uses", "compile the source to an `object`")
+
+
+def _arch(table: _Table, kind: Kind, compiled: bool) -> str | None:
+    """The architecture; without a word about it ``auto``, unless the flags choose several."""
+    host = not RULES[kind].device or (kind is Kind.SHARED_LIBRARY and compiled)
+    if host:
+        if "arch" in table.values:
+            raise table.fail("arch", f"this {kind} has no device code of its own", "remove `arch`")
         return None
-    if kind is Kind.SHARED_LIBRARY:
-        raise table.fail("arch", "a shared library here is host code", "remove `arch`")
-    if not _ARCH.fullmatch(value):
+    generates = any(f.split("=")[0] in ("-gencode", "--generate-code") for f in table.strings("flags"))
+    value = table.string("arch", None if generates else "auto")
+    if value is not None and generates:
+        raise table.fail("arch", "both `arch` and -gencode", "keep one of them")
+    if value is not None and not _ARCH.fullmatch(value):
         raise table.fail("arch", f"not an architecture: {value!r}", 'write "auto", "native" or "sm_90"')
     return value
 
@@ -335,17 +350,25 @@ def _check_units(root: _Table, targets: Sequence[Target]) -> None:
 
 
 def _check_uses(root: _Table, targets: Sequence[Target]) -> None:
-    """Every used target exists, and none uses itself, directly or through others."""
-    uses = {t.name: t.uses for t in targets}
+    """Every used target exists, is of a kind that can be used, and none uses itself, however indirectly."""
+    known = {t.name: t for t in targets}
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
-        table = _Table(root.text, ("target", trail[0] if trail else name), {})
+        target = known[name]
+        table = _Table(root.text, ("target", *name.split(".", 1)[:1]), {})
         if name in trail:
             raise table.fail("uses", f"a circle: {' -> '.join((*trail, name))}", "break it")
-        for used in uses[name]:
-            if used not in uses:
-                raise table.fail("uses", f"no target is called `{used}`", f"targets: {', '.join(uses)}")
+        for used in target.uses:
+            if used not in known:
+                raise table.fail("uses", f"no target is called `{used}`", f"targets: {', '.join(known)}")
+            kinds = RULES[target.kind].uses
+            if known[used].kind not in kinds:
+                raise table.fail(
+                    "uses",
+                    f"a {target.kind} cannot use `{used}`, which is a {known[used].kind}",
+                    f"it uses targets of these kinds: {', '.join(sorted(kinds))}",
+                )
             visit(used, (*trail, name))
 
-    for name in uses:
+    for name in known:
         visit(name, ())

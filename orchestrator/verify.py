@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from orchestrator.kinds import is_stamped
 from orchestrator.model import Kind, Link, Observation, Target
 from orchestrator.objects.contents import HOST_FORMS, Form, walk
 from orchestrator.objects.cubin import Cubin, Function, read_cubin
@@ -83,14 +84,15 @@ def _read(data: Bytes) -> _Contents:
     first = next(pieces)
     contents = _Contents(first.form)
     for piece in (first, *pieces):
-        if piece.sealed:
-            contents.sealed.append(f"{piece.place or 'the file'} ({piece.sealed})")
-        elif piece.form is Form.CUBIN:
-            contents.cubins.append(read_cubin(piece.data, piece.arch))
-        elif piece.form is Form.PTX:
-            contents.ptx.append(read_ptx(piece.data))
-        elif piece.form in HOST_FORMS:
-            contents.hosts.append(read_elf(piece.data))
+        with piece.located():
+            if piece.sealed:
+                contents.sealed.append(f"{piece.place or 'the file'} ({piece.sealed})")
+            elif piece.form is Form.CUBIN:
+                contents.cubins.append(read_cubin(piece.data, piece.arch))
+            elif piece.form is Form.PTX:
+                contents.ptx.append(read_ptx(piece.data))
+            elif piece.form in HOST_FORMS:
+                contents.hosts.append(read_elf(piece.data))
     return contents
 
 
@@ -110,7 +112,7 @@ def observe_contents(data: Bytes, target: Target, stamp: str, arch: str | None) 
         return (
             kind,
             *_architectures(contents, target, arch),
-            _stamp(contents, target, stamp),
+            *((_stamp(contents, target, stamp),) if is_stamped(target) else ()),
             *_kernels(contents, target),
             *_symbols(contents, target),
             *_measures(contents, target),

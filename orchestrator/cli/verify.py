@@ -12,12 +12,12 @@ from typing import Any
 import click
 from rich.table import Table
 
-from orchestrator.build import check_contents, read_manifest
 from orchestrator.cli.object_tables import new_table
 from orchestrator.cli.terminal import result_console
 from orchestrator.errors import Refused
 from orchestrator.gate import admit
 from orchestrator.model import Admission, Link, Manifest, Observation, State, Verdict
+from orchestrator.recorded import check_contents, read_manifest
 from orchestrator.situation import read_project
 from orchestrator.targets import select
 from orchestrator.verdict_report import verdict_fields, verdict_lines

@@ -15,6 +15,7 @@ from orchestrator.model import (
     Generated,
     Link,
     Material,
+    Member,
     Observation,
     Origin,
     State,
@@ -110,6 +111,7 @@ def recorded():
         environment=ACTION.environment,
         generated=(("stamp.h", digest_bytes(b"text")),),
         closure=Closure((Material("k.cu", "sha256:k", Origin.PROJECT, "k.cu"),), (("inc", ("a.h",)),)),
+        members=(),
         toolchain=TOOLS,
         toolkit_version="13.0.88",
         action_digest="",
@@ -120,11 +122,18 @@ def recorded():
     )
 
 
-def verdict(tmp_path, manifest=None, action=ACTION, tools=TOOLS, **files):
+def verdict(tmp_path, manifest=None, action=ACTION, tools=TOOLS, used=None, **files):
     content = Content(**{"k.cu": "sha256:k", "k.cubin": "sha256:c", **files})
     contents = Observation(Link.CONTENTS, "stamp", "k", "x", "x")
     evidence = gather(
-        manifest or recorded(), "", action, tools, content, Folders(str(tmp_path)), lambda _m, _t: (contents,)
+        manifest or recorded(),
+        "",
+        action,
+        tools,
+        content,
+        Folders(str(tmp_path)),
+        used or {},
+        lambda _m, _t: (contents,),
     )
     return judge(evidence)
 
@@ -210,3 +219,21 @@ def test_what_could_not_be_followed_is_unproven(tmp_path):
     closure = dataclasses.replace(manifest.closure, unknown=("k.cu: .incbin without a name",))
     found = verdict(tmp_path, dataclasses.replace(manifest, closure=closure))
     assert (found.state, found.findings[0].code) == (State.UNPROVEN, "input-unfollowed")
+
+
+@pytest.mark.parametrize(
+    ("used", "state", "code"),
+    [
+        ((State.FRESH, "sha256:a"), State.FRESH, None),
+        ((State.FRESH, "sha256:b"), State.STALE, "member-changed"),
+        ((State.STALE, "sha256:a"), State.STALE, "member-stale"),
+        ((State.UNPROVEN, "sha256:a"), State.UNPROVEN, "member-unproven"),
+        (None, State.UNPROVEN, "member-unproven"),
+    ],
+)
+def test_a_target_is_as_fresh_as_what_it_uses(tmp_path, used, state, code):
+    action = dataclasses.replace(ACTION, target=Target("k", "archive", (), uses=("o",)))
+    manifest = dataclasses.replace(recorded(), members=(Member("o", "sha256:a", "sha256:r"),), kind="archive")
+    found = verdict(tmp_path, manifest, action=action, used={"o": used} if used else {})
+    assert found.state is state
+    assert [f.code for f in found.findings] == ([code] if code else [])

@@ -92,6 +92,7 @@ def record(**changes) -> Manifest:
             ),
             (("", ("cuda_runtime.h",)), ("inc", ("x.h", "y.h"))),
         ),
+        "members": (),
         "toolchain": (Component("nvcc", "/usr/bin/nvcc", D),),
         "toolkit_version": "13.0.88",
         "action_digest": D,

@@ -60,10 +60,14 @@ def test_a_whole_file_is_read():
         ("warmups = 0", "warmups = -1", 21, "0 or more"),
         ('uses = ["lib", "a"]', 'uses = ["libb"]', 20, "no target is called `libb`"),
         ('command = ["run", "it"]', "command = []", 19, "no command"),
+        ('flags = ["-O3"', 'uses = ["lib"]\nflags = ["-O3"', 8, "uses no other target"),
+        ('kind = "cubin"', 'kind = "archive"', 7, "1 sources for a archive"),
+        ('kind = "cubin"\nsources = ["src/a.cu"]', 'kind = "device-link"', 5, "made from nothing"),
+        ('kind = "cubin"\nsources = ["src/a.cu"]', 'kind = "archive"\nuses = ["lib"]', 7, "cannot use `lib`"),
         ("schema = 1", "schema = 2", 1, "must be 1"),
         ("[target.lib]", "[target.'a b']", 15, "not a name"),
         ("[target.lib]", "[target.a_wide]", 15, "punctuation"),
-        ('kind = "shared-library"', 'kind = "shared-library"\narch = "sm_90"', 17, "host code"),
+        ('kind = "shared-library"', 'kind = "shared-library"\narch = "sm_90"', 17, "no device code"),
     ],
 )
 def test_errors_name_file_line_and_key(old, new, line, said):
@@ -111,3 +115,45 @@ def test_names_that_nvcc_would_act_on_are_refused(name):
 
 def test_units_are_identifiers():
     assert unit_of("host-bls12_381.wide+x").isidentifier()
+
+
+CHAIN = """schema = 1
+[target.program]
+kind = "executable"
+uses = ["objects", "link"]
+[target.objects]
+kind = "archive"
+uses = ["a", "b"]
+[target.a]
+kind = "object"
+sources = ["a.cu"]
+[target.b]
+kind = "object"
+sources = ["b.cu"]
+flags = ["-gencode", "arch=compute_80,code=sm_80"]
+[target.link]
+kind = "device-link"
+uses = ["a", "b"]
+"""
+
+
+def test_what_is_used_comes_first():
+    project = parse_targets(CHAIN)
+    order = [t.name for t in select(project, ["program"])]
+    assert order == ["a", "b", "objects", "link", "program"]
+    archs = {t.name: t.arch for t in project.targets}
+    assert archs == {"program": "auto", "objects": None, "a": "auto", "b": None, "link": "auto"}
+
+
+def test_a_circle_is_named():
+    text = CHAIN.replace('uses = ["a", "b"]', 'uses = ["a", "more"]', 1) + (
+        '[target.more]\nkind = "device-link"\nuses = ["objects"]\n'
+    )
+    with pytest.raises(ConfigurationError, match=r"a circle: .*objects -> more -> objects"):
+        parse_targets(text)
+
+
+def test_one_architecture_or_several_but_not_both_ways():
+    text = CHAIN.replace('compute_80,code=sm_80"]', 'compute_80,code=sm_80"]\narch = "sm_90"')
+    with pytest.raises(ConfigurationError, match=r"toml:15: target\.b\.arch: both `arch` and -gencode"):
+        parse_targets(text)

@@ -14,8 +14,13 @@ SURROUNDINGS = Surroundings(
     search_path="/usr/bin",
     honoured=(("NVCC_APPEND_FLAGS", "-G"),),
     arch="sm_90",
-    arch_reason="",
+    libraries=("/cuda/lib",),
 )
+
+
+def planned(*targets):
+    """The action of the first of some targets."""
+    return plan(targets[0], {t.name: t for t in targets}, SURROUNDINGS)
 
 
 def tool(folder, name, to=None):
@@ -69,7 +74,7 @@ def test_nvccs_own_variables_are_honoured_and_no_others():
 
 
 def test_a_command_sees_the_listed_environment_and_no_more():
-    action = plan(Target("k", Kind.CUBIN, ("k.cu",), arch="auto"), SURROUNDINGS)
+    action = planned(Target("k", Kind.CUBIN, ("k.cu",), arch="auto"))
     assert dict(action.environment) == {
         "LC_ALL": "C",
         "NVCC_APPEND_FLAGS": "-G",
@@ -86,7 +91,7 @@ def test_a_command_sees_the_listed_environment_and_no_more():
 
 @pytest.mark.parametrize(("asked", "got"), [("auto", "sm_90"), ("native", "sm_90"), ("sm_80", "sm_80")])
 def test_the_arch_is_resolved_before_anything_is_digested(asked, got):
-    action = plan(Target("k", Kind.CUBIN, ("k.cu",), arch=asked), SURROUNDINGS)
+    action = planned(Target("k", Kind.CUBIN, ("k.cu",), arch=asked))
     assert action.arch == got
     assert f"-arch={got}" in action.argv
     assert "native" not in " ".join(action.argv)
@@ -94,15 +99,26 @@ def test_the_arch_is_resolved_before_anything_is_digested(asked, got):
 
 def test_flags_are_kept_word_for_word():
     flags = ("-Xcompiler", ',"-ffast-math"', "-DS=a b", "-O3")
-    action = plan(Target("k", Kind.CUBIN, ("a b/k.cu",), arch="sm_90", flags=flags), SURROUNDINGS)
+    action = planned(Target("k", Kind.CUBIN, ("a b/k.cu",), arch="sm_90", flags=flags))
     start = action.argv.index("-Xcompiler")
     assert action.argv[start : start + 4] == flags
     assert action.argv[-1] == "a b/k.cu"
 
 
 def test_no_path_of_this_machine_is_in_the_recipe():
-    action = plan(Target("k", Kind.CUBIN, ("k.cu",), arch="sm_90"), SURROUNDINGS)
-    assert not any(word.startswith("/") for word in action.recipe_argv)
+    for kind in (Kind.CUBIN, Kind.OBJECT, Kind.EXECUTABLE):
+        action = planned(Target("k", kind, ("k.cu",), arch="sm_90"))
+        assert not any(word.startswith(("/", "-L")) for word in action.recipe_argv)
+    assert action.argv[-1] == "-L/cuda/lib"
+
+
+def test_products_are_used_by_their_stable_names():
+    object_, archive = Target("o", Kind.OBJECT, ("o.cu",)), Target("a", Kind.ARCHIVE, (), uses=("o",))
+    action = planned(archive, object_)
+    assert action.argv[-1] == "build/bin/o.o"
+    assert action.members == ("build/bin/o.o",)
+    assert action.generated == ()
+    assert "-MD" not in action.argv
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,188 @@
+"""Makes one target: runs its command, takes in its closure, stamps the product and records it.
+
+A target is recorded only when its command succeeded, left a usable dependency list, and none of the files
+that it read changed meanwhile. Whatever happens in between, kill -9 included, leaves the earlier record and
+artifact, or none.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator import manifest as records
+from orchestrator import stamp
+from orchestrator.canonical import digest_bytes
+from orchestrator.closure import ChangedMeanwhile, ClosureReader
+from orchestrator.digests import Digests, Unreadable
+from orchestrator.errors import BuildFailed
+from orchestrator.kinds import is_stamped
+from orchestrator.model import Action, Closure, Component, Digest, Kind, Manifest, Member, Product
+from orchestrator.objects.window import Malformed
+from orchestrator.plan import output, work_folder
+from orchestrator.process import Ended, Runner
+from orchestrator.targets import unit_of
+from orchestrator.toolchain import Toolchain
+from orchestrator.workspace import Workspace, fresh_folder, link_atomically, write_atomically
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What an action is carried out with."""
+
+    toolchain: Toolchain
+    components: tuple[Component, ...]
+    """The toolchain's files with the digests that they had before."""
+    members: tuple[Member, ...]
+    """The targets used, as they are now."""
+
+
+@dataclass(slots=True)
+class Maker:
+    """Makes targets of one project; may be used from several threads."""
+
+    workspace: Workspace
+    digests: Digests
+    lock: int
+    """Descriptor of the build lock, which commands inherit."""
+    note: Callable[[str], None]
+    runner: Runner = field(default_factory=Runner)
+    _closures: ClosureReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._closures = ClosureReader(self.workspace.root, self.digests)
+
+    def make(self, action: Action, means: Means) -> Manifest:
+        """Run the command, once more if its inputs changed meanwhile, and record it.
+
+        Raises `BuildFailed`, or `Missing` if a tool is, or room on the disk.
+        """
+        name = action.target.name
+        ended, closure = self._run_undisturbed(action, means)
+        recipe = records.recipe_digest(action, closure, means.members, means.components)
+        product = self._put(action, recipe)
+        manifest = Manifest(
+            target=name,
+            kind=action.target.kind,
+            arch=action.arch,
+            argv=action.argv,
+            environment=action.environment,
+            generated=tuple(sorted((g.path, digest_bytes(g.text.encode())) for g in action.generated)),
+            closure=closure,
+            members=means.members,
+            toolchain=means.components,
+            toolkit_version=means.toolchain.version,
+            action_digest=records.action_digest(action, closure, means.components),
+            recipe_digest=recipe,
+            product=product,
+            seconds=ended.seconds,
+            log=self.workspace.relative(self.workspace.log(name)),
+        )
+        write_atomically(self.workspace.manifest(name), records.to_bytes(manifest))
+        self.point_to(action, product.path)
+        return manifest
+
+    def point_to(self, action: Action, product: str) -> None:
+        """The stable link, set right if it is not."""
+        link, to = self.workspace.link(action.product_name), self.workspace.root / product
+        if not link.is_symlink() or Path(os.path.normpath(link.parent / link.readlink())) != to:
+            link_atomically(link, to)
+
+    def _run_undisturbed(self, action: Action, means: Means) -> tuple[Ended, Closure]:
+        """Run the command until nothing that it read changed meanwhile; twice at most."""
+        name = action.target.name
+        for attempt in (1, 2):
+            started_ns = self._prepare(action)
+            ended = self._run(action)
+            try:
+                closure = self._closures.read(action, means.toolchain, started_ns)
+                self._check_tools(means.components)
+                return ended, closure
+            except ChangedMeanwhile as change:
+                self.note(f"{name}: {change}" + ("; building it again" if attempt == 1 else ""))
+                last = change
+        raise BuildFailed(
+            f"{name}: not recorded, since its inputs keep changing:\n{last}",
+            remedy="build again when the files are at rest",
+        )
+
+    def _prepare(self, action: Action) -> int:
+        """Empty private folder with the generated files; returns the file system's time now, in nanoseconds.
+
+        Waits for the next tick of its clock if an input was written in this one: an edit before the command
+        and one after its start could not be told apart.
+        """
+        root = self.workspace.root
+        work = root / work_folder(action.target)
+        fresh_folder(work)
+        (work / "keep").mkdir()
+        (work / "tmp").mkdir()
+        for generated in action.generated:
+            (root / generated.path).write_text(generated.text, encoding="utf-8")
+        recent = max(_change_time(root / name) for name in (*action.target.sources, *action.members))
+        mark = work / "started"
+        while True:
+            mark.write_bytes(b"")
+            started = mark.stat().st_ctime_ns
+            if started > recent or recent > time.time_ns():
+                return started
+            time.sleep(0.002)
+
+    def _run(self, action: Action) -> Ended:
+        """Run the command once; its output is kept either way."""
+        name = action.target.name
+        ended = self.runner.run(action.argv, dict(action.environment), self.workspace.root, (self.lock,))
+        log = self.workspace.log(name)
+        command = " ".join(action.argv).encode("utf-8", "surrogateescape")
+        write_atomically(log, command + b"\n\n" + ended.said)
+        if ended.code != 0:
+            said = ended.said.decode("utf-8", "replace").rstrip() or "it printed nothing"
+            how = f"exit status {ended.code}" if ended.code > 0 else f"signal {-ended.code}"
+            raise BuildFailed(
+                f"{name}: nvcc ended with {how}:\n{said}",
+                remedy=f"the whole log: {self.workspace.relative(log)}",
+            )
+        return ended
+
+    def _check_tools(self, components: Sequence[Component]) -> None:
+        """The toolchain after the command: one that changed while it ran made nobody knows what."""
+        for component in components:
+            try:
+                now = self.digests.current(component.path)
+            except Unreadable:
+                now = None
+            if now != component.digest:
+                raise BuildFailed(
+                    f"{component.path} changed while it was in use",
+                    remedy="build again when the installation is done",
+                )
+
+    def _put(self, action: Action, recipe: Digest) -> Product:
+        """Stamp the product and put it at the path of its digest."""
+        target = action.target
+        try:
+            data = (self.workspace.root / output(target)).read_bytes()
+            stamped = stamp.write_stamp(data, unit_of(target.name), recipe) if is_stamped(target) else data
+        except OSError as error:
+            raise BuildFailed(
+                f"{target.name}: nvcc succeeded and wrote no product: {error.strerror}",
+                remedy="a wrapper around nvcc may be at fault; see the log",
+            ) from None
+        except (ValueError, Malformed) as error:
+            raise BuildFailed(
+                f"{target.name}: the product cannot be stamped: {error}", remedy="see the log for warnings"
+            ) from None
+        digest = digest_bytes(stamped)
+        path = self.workspace.artifact(digest, action.product_name)
+        write_atomically(path, stamped, mode=0o555 if target.kind is Kind.EXECUTABLE else 0o444)
+        return Product(self.workspace.relative(path), digest, digest_bytes(data), len(stamped))
+
+
+def _change_time(path: Path) -> int:
+    try:
+        return path.stat().st_ctime_ns
+    except OSError:
+        return 0

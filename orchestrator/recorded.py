@@ -1,0 +1,73 @@
+"""What is recorded on this disk: manifests, and what their artifacts were found to hold."""
+
+from __future__ import annotations
+
+import json
+
+from orchestrator import manifest as records
+from orchestrator.canonical import digest_document, encode
+from orchestrator.model import Link, Manifest, Observation, Target
+from orchestrator.verify import observe_contents
+from orchestrator.workspace import Workspace, write_atomically
+
+
+def read_manifest(workspace: Workspace, target: str) -> tuple[Manifest | None, str]:
+    """A target's manifest, or why there is none to go by."""
+    path = workspace.manifest(target)
+    try:
+        manifest = records.from_bytes(path.read_bytes())
+    except FileNotFoundError:
+        return None, "never built here"
+    except (OSError, ValueError) as error:
+        return None, f"{workspace.relative(path)} cannot be read: {error}"
+    if manifest.target != target:
+        return None, f"{workspace.relative(path)} is the manifest of {manifest.target}"
+    return manifest, ""
+
+
+class ContentsMemory:
+    """Which artifacts were read and found to be as demanded: by digest, so an answer does not age."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._file = workspace.cache("contents.json")
+        try:
+            self._passed = set(map(str, json.loads(self._file.read_bytes())))
+        except (OSError, ValueError, TypeError):
+            self._passed = set()
+        self._new = False
+
+    def check(self, manifest: Manifest, target: Target) -> tuple[Observation, ...]:
+        """The observations about an artifact whose digest was found to be the recorded one."""
+        product = manifest.product
+        key = digest_document(
+            [
+                product.digest,
+                repr(target.expect),
+                target.kind,
+                target.name,
+                manifest.recipe_digest,
+                manifest.arch,
+            ]
+        )
+        if key in self._passed:
+            return (Observation(Link.CONTENTS, "contents", product.path, "as demanded", "as demanded"),)
+        observations = check_contents(self._workspace, manifest, target)
+        if observations and all(o.recorded is not None and o.recorded == o.observed for o in observations):
+            self._passed.add(key)
+            self._new = True
+        return observations
+
+    def save(self) -> None:
+        if self._new:
+            write_atomically(self._file, encode(sorted(self._passed)))
+
+
+def check_contents(workspace: Workspace, manifest: Manifest, target: Target) -> tuple[Observation, ...]:
+    """Read an artifact and compare what it holds with what its target demands."""
+    path = workspace.root / manifest.product.path
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        return (Observation(Link.CONTENTS, "artifact-unreadable", str(path), "readable", None, str(error)),)
+    return observe_contents(data, target, manifest.recipe_digest, manifest.arch)

@@ -1,0 +1,180 @@
+"""Objects, device links, archives, executables, fat binaries and PTX, with a real nvcc."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from orchestrator.build import build
+from orchestrator.gate import admit
+from orchestrator.workspace import Workspace
+
+pytestmark = pytest.mark.toolchain
+
+NVCC = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+SOURCES = {
+    "a.cu": '#include "step.cuh"\n__device__ int next(int x) { return x + STEP; }\n',
+    "b.cu": """\
+__device__ int next(int);
+__global__ void k(int *p) { *p = next(*p); }
+extern "C" int run() { k<<<1, 1>>>(nullptr); return 5; }
+""",
+    "main.cu": 'extern "C" int run();\nint main() { return run(); }\n',
+    "two.cu": """\
+#if __CUDA_ARCH__ == 800
+extern "C" __global__ void k(int *p) { *p = 1; }
+#else
+extern "C" __global__ void k(int *p) { *p = 2; }
+#endif
+""",
+    "step.cuh": "#define STEP 1\n",
+    "manifests/targets.toml": """\
+schema = 1
+[target.a]
+kind = "object"
+arch = "sm_90"
+sources = ["a.cu"]
+flags = ["-rdc=true"]
+[target.b]
+kind = "object"
+arch = "sm_90"
+sources = ["b.cu"]
+flags = ["-rdc=true"]
+[target.link]
+kind = "device-link"
+arch = "sm_90"
+uses = ["a", "b"]
+[target.all]
+kind = "archive"
+uses = ["a", "b", "link"]
+[target.program]
+kind = "executable"
+arch = "sm_90"
+sources = ["main.cu"]
+uses = ["all"]
+[target.two]
+kind = "fatbin"
+sources = ["two.cu"]
+flags = ["-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90,code=sm_90"]
+expect.kernels = ["k"]
+expect.archs = ["sm_80", "sm_90"]
+[target.text]
+kind = "ptx"
+arch = "sm_90"
+sources = ["two.cu"]
+""",
+}
+EVERYTHING = {"a", "b", "link", "all", "program", "two", "text"}
+
+
+class Tree:
+    """A project of several linked targets."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.environ = {"PATH": f"{Path(NVCC).parent}:/usr/bin:/bin"}
+
+    def results(self, *names: str) -> dict[str, str]:
+        outcomes = build(Workspace(self.root), names, self.environ, jobs=2).outcomes
+        return {o.target: f"{o.result} {o.message}".strip() for o in outcomes}
+
+    def stale(self, *names: str) -> dict[str, set[str]]:
+        """Targets that the gate does not find fresh, with the codes of its findings."""
+        verdicts = admit(self.root, names, self.environ).verdicts
+        return {v.target: {f.code for f in v.findings} for v in verdicts if v.findings}
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        path = self.root / name
+        before = path.stat()
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory) -> Tree:
+    tree = Tree(tmp_path_factory.mktemp("links"))
+    for name, text in SOURCES.items():
+        path = tree.root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert tree.results() == dict.fromkeys(EVERYTHING, "built")
+    return tree
+
+
+@pytest.fixture
+def tree(base, tmp_path) -> Tree:
+    root = tmp_path / "tree"
+    shutil.copytree(base.root, root, symlinks=True)
+    return Tree(root)
+
+
+def test_all_kinds_are_built_once_and_admitted(tree):
+    assert tree.results() == dict.fromkeys(EVERYTHING, "fresh")
+    assert tree.stale() == {}
+    program = tree.root / "build" / "bin" / "program"
+    assert subprocess.run([program], check=False).returncode == 5
+
+
+def test_an_edit_reaches_everything_that_uses_it_and_nothing_else(tree):
+    tree.edit("step.cuh", "STEP 1", "STEP 2")
+    assert tree.stale() == {
+        "a": {"input-changed"},
+        "link": {"member-stale"},
+        "all": {"member-stale"},
+        "program": {"member-stale"},
+    }
+    results = tree.results()
+    assert {t for t, r in results.items() if r == "built"} == {"a", "link", "all", "program"}
+    assert tree.stale() == {}
+
+
+def test_only_what_was_asked_for_and_what_it_uses_is_looked_at(tree):
+    tree.edit("two.cu", "= 1", "= 3")
+    assert tree.results("program").keys() == EVERYTHING - {"two", "text"}
+    assert tree.stale("program") == {}
+    assert tree.stale() == {"two": {"input-changed"}, "text": {"input-changed"}}
+
+
+def test_an_edit_for_one_architecture_of_two_is_stale(tree):
+    tree.edit("two.cu", "= 2", "= 4")
+    assert tree.stale("two") == {"two": {"input-changed"}}
+
+
+def test_a_new_object_beside_an_old_device_link_is_refused(tree):
+    """Built by hand in this order, it links without a word and runs the old kernel."""
+    tree.edit("step.cuh", "STEP 1", "STEP 2")
+    assert tree.results("a") == {"a": "built"}
+    stale = tree.stale("link", "program")
+    assert stale["link"] >= {"member-changed"}
+    assert stale.keys() == {"link", "all", "program"}
+
+
+def test_what_uses_a_failed_target_is_not_begun(tree):
+    tree.edit("a.cu", "return", "retrun")
+    results = tree.results()
+    assert results["a"].startswith("failed a: nvcc ended")
+    assert {t for t, r in results.items() if r == "failed"} == {"link", "all", "program"}
+    assert results["b"] == "fresh"
+
+
+def test_linked_libraries_are_inputs(tree):
+    import json
+
+    manifest = json.loads((tree.root / "build" / "manifests" / "link.json").read_text())
+    names = {Path(path).name for path, *_ in manifest["materials"]}
+    assert {"a.o", "b.o", "libcudadevrt.a"} <= names
+    manifest = json.loads((tree.root / "build" / "manifests" / "program.json").read_text())
+    names = {Path(path).name for path, *_ in manifest["materials"]}
+    assert {"all.a", "libcudart_static.a", "main.cu"} <= names
+
+
+def test_fat_binaries_and_ptx_are_the_same_bytes_anywhere(tree, base):
+    shutil.rmtree(tree.root / "build")
+    tree.results("two", "text")
+    for name in ("two.fatbin", "text.ptx"):
+        both = [(t.root / "build" / "bin" / name).read_bytes() for t in (tree, base)]
+        assert both[0] == both[1]
