@@ -31,6 +31,8 @@ class Origin(StrEnum):
     """Any other folder that the project's flags name: by its full path."""
     SYSTEM = "system"
     """The host compiler's and the system's own folders: part of the action, not of the recipe."""
+    MEMBER = "member"
+    """The product of another target: the recipe names that target's recipe instead."""
 
 
 class Link(StrEnum):
@@ -207,6 +209,18 @@ class Action:
     options_files: tuple[str, ...]
     """Files of further options named in argv (``@file``, ``-optf file``)."""
     product_name: str
+    members: tuple[str, ...] = ()
+    """Where the products of the targets used are found, in the order of `Target.uses`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A used target as it was when its product went into another."""
+
+    target: str
+    digest: Digest
+    """Of its product."""
+    recipe_digest: Digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +266,7 @@ class Manifest:
     environment: tuple[tuple[str, str], ...]
     generated: tuple[tuple[str, Digest], ...]
     closure: Closure
+    members: tuple[Member, ...]
     toolchain: tuple[Component, ...]
     toolkit_version: str
     action_digest: Digest
