@@ -1,7 +1,7 @@
 // Montgomery arithmetic on 64-bit limbs, for a CPU. The device's counterpart is mont32.cuh.
 //
-// Every function takes and gives N = words / 2 little-endian limbs of canonical residues (< p). All moduli here
-// leave the top bit of the top limb free (p < 2^(64 N - 1)), which the chains below rely on: a + b never
+// Every function takes and gives N = words / 2 little-endian limbs of canonical residues (< p). All moduli
+// here leave the top bit of the top limb free (p < 2^(64 N - 1)), which the chains below rely on: a + b never
 // overflows N limbs, and the product needs no limb beyond N + 1.
 #pragma once
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace freshproof {
 using Wide = unsigned __int128;
 
 // a + b + carry; the carry out replaces `carry`.
-__forceinline__ uint64_t add_carry(uint64_t a, uint64_t b, unsigned char& carry) {
+FRESHPROOF_ALWAYS_INLINE uint64_t add_carry(uint64_t a, uint64_t b, unsigned char& carry) {
 #ifdef __x86_64__
   unsigned long long sum;
   carry = __builtin_ia32_addcarryx_u64(carry, a, b, &sum);
@@ -28,7 +28,7 @@ __forceinline__ uint64_t add_carry(uint64_t a, uint64_t b, unsigned char& carry)
 }
 
 // a - b - borrow; the borrow out replaces `borrow`.
-__forceinline__ uint64_t sub_borrow(uint64_t a, uint64_t b, unsigned char& borrow) {
+FRESHPROOF_ALWAYS_INLINE uint64_t sub_borrow(uint64_t a, uint64_t b, unsigned char& borrow) {
 #ifdef __x86_64__
   unsigned long long difference;
   borrow = __builtin_ia32_sbb_u64(borrow, a, b, &difference);
@@ -41,14 +41,14 @@ __forceinline__ uint64_t sub_borrow(uint64_t a, uint64_t b, unsigned char& borro
 }
 
 // t + a * b + carry; the high limb replaces `carry`. Cannot overflow: (2^64-1)^2 + 2 (2^64-1) = 2^128 - 1.
-__forceinline__ uint64_t multiply_add(uint64_t t, uint64_t a, uint64_t b, uint64_t& carry) {
+FRESHPROOF_ALWAYS_INLINE uint64_t multiply_add(uint64_t t, uint64_t a, uint64_t b, uint64_t& carry) {
   Wide sum = Wide(a) * b + t + carry;
   carry = uint64_t(sum >> 64);
   return uint64_t(sum);
 }
 
 // out = t mod p for t < 2p, without a branch.
-template <class P> __forceinline__ void limbs_reduce(Limb* out, const uint64_t (&t)[P::words / 2]) {
+template <class P> FRESHPROOF_ALWAYS_INLINE void limbs_reduce(Limb* out, const uint64_t (&t)[P::words / 2]) {
 #ifdef __x86_64__
   x86_reduce(out, t, modulus_limbs<P>.limb);
 #else
@@ -62,7 +62,7 @@ template <class P> __forceinline__ void limbs_reduce(Limb* out, const uint64_t (
 }
 
 // out = a + b mod p.
-template <class P> __forceinline__ void limbs_add(Limb* out, const Limb* a, const Limb* b) {
+template <class P> FRESHPROOF_ALWAYS_INLINE void limbs_add(Limb* out, const Limb* a, const Limb* b) {
   constexpr unsigned N = P::words / 2;
   uint64_t sum[N];
   unsigned char carry = 0;
@@ -71,7 +71,7 @@ template <class P> __forceinline__ void limbs_add(Limb* out, const Limb* a, cons
 }
 
 // out = a - b mod p.
-template <class P> __forceinline__ void limbs_sub(Limb* out, const Limb* a, const Limb* b) {
+template <class P> FRESHPROOF_ALWAYS_INLINE void limbs_sub(Limb* out, const Limb* a, const Limb* b) {
   constexpr unsigned N = P::words / 2;
   uint64_t difference[N];
   unsigned char borrow = 0;
@@ -81,10 +81,11 @@ template <class P> __forceinline__ void limbs_sub(Limb* out, const Limb* a, cons
   for (unsigned i = 0; i < N; ++i) out[i] = add_carry(difference[i], modulus_limbs<P>.limb[i] & mask, carry);
 }
 
-// out = a * b / R mod p: operand scanning with the reduction interleaved (CIOS; Koc, Acar, Kaliski, "Analyzing
-// and Comparing Montgomery Multiplication Algorithms", IEEE Micro 1996). Because p's top bit is free, the two
-// carries of a row meet in one limb without overflow. Cost: 2 N^2 + N multiplications.
-template <class P> __attribute__((noinline)) void limbs_mul_portable(Limb* out, const Limb* a, const Limb* b) {
+// out = a * b / R mod p: operand scanning with the reduction interleaved (CIOS; Koc, Acar, Kaliski,
+// "Analyzing and Comparing Montgomery Multiplication Algorithms", IEEE Micro 1996). Because p's top bit is
+// free, the two carries of a row meet in one limb without overflow. Cost: 2 N^2 + N multiplications.
+template <class P>
+__attribute__((noinline)) void limbs_mul_portable(Limb* out, const Limb* a, const Limb* b) {
   constexpr unsigned N = P::words / 2;
   uint64_t t[N] = {};
   for (unsigned i = 0; i < N; ++i) {

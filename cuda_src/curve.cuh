@@ -1,14 +1,16 @@
 // The groups G1 (over Fq) and G2 (over Fq2): points of y^2 = x^3 + b, in affine and XYZZ coordinates.
 //
-// XYZZ: x = X / ZZ, y = Y / ZZZ with ZZ^3 = ZZZ^2; ZZ = 0 is the identity. Formulas: Explicit-Formulas Database,
-// "XYZZ coordinates for short Weierstrass curves" (madd-2008-s, add-2008-s, dbl-2008-s-1, mdbl-2008-s-1; a = 0).
-// Every addition is complete: equal points, opposite points and the identity give the right sum.
+// XYZZ: x = X / ZZ, y = Y / ZZZ with ZZ^3 = ZZZ^2; ZZ = 0 is the identity. Formulas: Explicit-Formulas
+// Database, "XYZZ coordinates for short Weierstrass curves" (madd-2008-s, add-2008-s, dbl-2008-s-1,
+// mdbl-2008-s-1; a = 0). Every addition is complete: equal points, opposite points and the identity give the
+// right sum.
 #pragma once
 #include "tower.cuh"
 
 namespace freshproof {
 
-// x, y in Montgomery form as in a .zkey; the identity is all zero bytes ((0, 0) is on neither curve: b is not 0).
+// x, y in Montgomery form as in a .zkey; the identity is all zero bytes ((0, 0) is on neither curve: b is not
+// 0).
 template <class F> struct Affine {
   F x, y;
 
@@ -65,9 +67,9 @@ template <class F> __host__ __device__ __forceinline__ Xyzz<F> dbl(const Xyzz<F>
 
 // The tail that both additions share: p's coordinates brought to a common denominator as x1, y1, the
 // differences h = x2 - x1 and r = y2 - y1, and the product of the denominators.
-template <class F>
-__host__ __device__ __forceinline__ Xyzz<F> add_differences(const F& x1, const F& y1, const F& h, const F& r,
-                                                            const F& zz, const F& zzz) {
+template <class F> __host__ __device__ __forceinline__ Xyzz<F> add_differences(const F& x1, const F& y1,
+                                                                               const F& h, const F& r,
+                                                                               const F& zz, const F& zzz) {
   const F hh = h.sqr();
   const F hhh = h * hh;
   const F q = x1 * hh;
@@ -117,7 +119,8 @@ template <class Curve> struct G2 {
   }
 };
 
-// Whether p's words are canonical and p is the identity or satisfies y^2 = x^3 + b. Says nothing of p's order.
+// Whether p's words are canonical and p is the identity or satisfies y^2 = x^3 + b. Says nothing of p's
+// order.
 template <class Group> __host__ __device__ bool is_on_curve(const Affine<typename Group::F>& p) {
   if (!p.x.is_canonical() || !p.y.is_canonical()) return false;
   return p.is_identity() || p.y.sqr() == p.x.sqr() * p.x + Group::b();

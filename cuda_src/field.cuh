@@ -46,7 +46,9 @@ template <class P> struct alignas(16) Field {
     return differ == 0;
   }
 
-  friend __host__ __device__ __forceinline__ bool operator!=(const Field& a, const Field& b) { return !(a == b); }
+  friend __host__ __device__ __forceinline__ bool operator!=(const Field& a, const Field& b) {
+    return !(a == b);
+  }
 
   // Whether the words are a canonical residue (< p). True of every result here; asked of words from a file.
   __host__ __device__ __forceinline__ bool is_canonical() const {
@@ -81,16 +83,22 @@ template <class P> struct alignas(16) Field {
     return out;
   }
 #else
-  friend __forceinline__ Field operator+(const Field& a, const Field& b) { return by_limbs<limbs_add<P>>(a, b); }
+  friend FRESHPROOF_ALWAYS_INLINE Field operator+(const Field& a, const Field& b) {
+    return by_limbs<limbs_add<P>>(a, b);
+  }
 
-  friend __forceinline__ Field operator-(const Field& a, const Field& b) { return by_limbs<limbs_sub<P>>(a, b); }
+  friend FRESHPROOF_ALWAYS_INLINE Field operator-(const Field& a, const Field& b) {
+    return by_limbs<limbs_sub<P>>(a, b);
+  }
 
-  friend __forceinline__ Field operator*(const Field& a, const Field& b) { return by_limbs<limbs_mul<P>>(a, b); }
+  friend FRESHPROOF_ALWAYS_INLINE Field operator*(const Field& a, const Field& b) {
+    return by_limbs<limbs_mul<P>>(a, b);
+  }
 
-  __forceinline__ Field sqr() const { return *this * *this; }
+  FRESHPROOF_ALWAYS_INLINE Field sqr() const { return *this * *this; }
 
   template <void operation(Limb*, const Limb*, const Limb*)>
-  static __forceinline__ Field by_limbs(const Field& a, const Field& b) {
+  static FRESHPROOF_ALWAYS_INLINE Field by_limbs(const Field& a, const Field& b) {
     Field out;
     operation(reinterpret_cast<Limb*>(out.w), reinterpret_cast<const Limb*>(a.w),
               reinterpret_cast<const Limb*>(b.w));
@@ -112,7 +120,8 @@ template <class P> struct alignas(16) Field {
     return *this * unit;
   }
 
-  // This to the power of the integer whose i-th of `count` 32-bit words is exponent(i), from the top bit down.
+  // This to the power of the integer whose i-th of `count` 32-bit words is exponent(i), from the top bit
+  // down.
   template <class Word> __host__ __device__ Field pow(Word exponent, unsigned count) const {
     Field out = one();
     for (unsigned i = 32 * count; i-- > 0;) {
@@ -125,9 +134,11 @@ template <class P> struct alignas(16) Field {
   // 1 / this, and 0 for 0.
   __host__ __device__ Field inverse() const {
 #ifdef FRESHPROOF_WORDS32
-    // Fermat: this^(p - 2), about 1.5 * bits multiplications. p's low word can be 1: the borrow is taken along.
-    return pow([](unsigned i) { return i == 0 ? P::modulus(0) - 2 : P::modulus(i) - (i == 1 && P::modulus(0) < 2); },
-               words);
+    // Fermat: this^(p - 2), about 1.5 * bits multiplications. p's low word can be 1: the borrow is taken
+    // along.
+    return pow(
+        [](unsigned i) { return i == 0 ? P::modulus(0) - 2 : P::modulus(i) - (i == 1 && P::modulus(0) < 2); },
+        words);
 #else
     Field out;
     limbs_inverse<P>(reinterpret_cast<Limb*>(out.w), reinterpret_cast<const Limb*>(w));

@@ -1,10 +1,10 @@
 // Inversion mod p on a CPU by division steps, about a tenth of the time of Fermat's power.
 //
-// Bernstein and Yang, "Fast constant-time gcd computation and modular inversion" (TCHES 2019), in the variable-time
-// form with eta = -delta: 62 steps at a time look at the low 64 bits of f and g only and give a 2x2 matrix of
-// integers below 2^62, which is then applied to the whole f, g and, modulo p, to d, e. Throughout,
-// d * x = f and e * x = g (mod p), up to the factor that e starts from; when g is 0, f is 1 or -1.
-// Time depends on the value: not for secrets that an attacker can time.
+// Bernstein and Yang, "Fast constant-time gcd computation and modular inversion" (TCHES 2019), in the
+// variable-time form with eta = -delta: 62 steps at a time look at the low 64 bits of f and g only and give a
+// 2x2 matrix of integers below 2^62, which is then applied to the whole f, g and, modulo p, to d, e.
+// Throughout, d * x = f and e * x = g (mod p), up to the factor that e starts from; when g is 0, f is 1 or
+// -1. Time depends on the value: not for secrets that an attacker can time.
 #pragma once
 #include <cstdint>
 
@@ -39,8 +39,8 @@ struct DivisionSteps {
   int64_t u, v, q, r;
 };
 
-// Runs 62 steps on the low bits of f (odd) and g; eta is carried over. Runs of zero bits of g are one shift, and
-// up to six bits of g are cleared at once by adding the right multiple of f.
+// Runs 62 steps on the low bits of f (odd) and g; eta is carried over. Runs of zero bits of g are one shift,
+// and up to six bits of g are cleared at once by adding the right multiple of f.
 inline DivisionSteps divide_62(int64_t& eta, uint64_t f, uint64_t g) {
   uint64_t u = 1, v = 0, q = 0, r = 1;
   int left = 62;
@@ -81,10 +81,10 @@ template <unsigned L> void apply_exactly(const DivisionSteps& t, Signed62<L>& f,
   f.limb[L - 1] = int64_t(cf), g.limb[L - 1] = int64_t(cg);
 }
 
-// d, e = the map of d, e mod p. In and out: (-2p, p). A multiple of p makes the low 62 bits vanish; another, for
-// negative entries, keeps the range.
-template <unsigned L>
-void apply_modulo(const DivisionSteps& t, Signed62<L>& d, Signed62<L>& e, const Signed62<L>& p, uint64_t p_inverse) {
+// d, e = the map of d, e mod p. In and out: (-2p, p). A multiple of p makes the low 62 bits vanish; another,
+// for negative entries, keeps the range.
+template <unsigned L> void apply_modulo(const DivisionSteps& t, Signed62<L>& d, Signed62<L>& e,
+                                        const Signed62<L>& p, uint64_t p_inverse) {
   using Wide = __int128;
   const int64_t d_sign = d.limb[L - 1] >> 63, e_sign = e.limb[L - 1] >> 63;
   int64_t md = (t.u & d_sign) + (t.v & e_sign), me = (t.q & d_sign) + (t.r & e_sign);
@@ -118,7 +118,8 @@ template <unsigned L> void adjust(Signed62<L>& a, int64_t sign, int64_t multiple
   }
 }
 
-// out = R^2 / a mod p, which is the Montgomery form of the inverse of the element that a is the form of; 0 for 0.
+// out = R^2 / a mod p, which is the Montgomery form of the inverse of the element that a is the form of; 0
+// for 0.
 template <class P> void limbs_inverse(Limb* out, const Limb* a) {
   constexpr unsigned N = P::words / 2, L = limbs62<N>;
   constexpr Signed62<L> p = to_signed62<N>(modulus_limbs<P>.limb);

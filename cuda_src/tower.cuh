@@ -1,6 +1,9 @@
 // Fq2 = Fq[u] / (u^2 + 1), for both curves: q = 3 mod 4, so -1 is no square. Layout: c0, c1 (snarkjs' order).
 #pragma once
 #include "field.cuh"
+#ifdef FRESHPROOF_WORDS32
+#include "quadratic32.cuh"
+#endif
 
 namespace freshproof {
 
@@ -16,7 +19,9 @@ template <class Base> struct Quadratic {
 
   __host__ __device__ __forceinline__ bool is_zero() const { return c0.is_zero() && c1.is_zero(); }
 
-  __host__ __device__ __forceinline__ bool is_canonical() const { return c0.is_canonical() && c1.is_canonical(); }
+  __host__ __device__ __forceinline__ bool is_canonical() const {
+    return c0.is_canonical() && c1.is_canonical();
+  }
 
   friend __host__ __device__ __forceinline__ bool operator==(const Quadratic& a, const Quadratic& b) {
     return a.c0 == b.c0 && a.c1 == b.c1;
@@ -34,6 +39,19 @@ template <class Base> struct Quadratic {
     return {a.c0 - b.c0, a.c1 - b.c1};
   }
 
+#ifdef FRESHPROOF_WORDS32
+  friend __host__ __device__ __noinline__ Quadratic operator*(const Quadratic& a, const Quadratic& b) {
+    Quadratic out;
+    device_quadratic_mul<typename Base::Params>(out.c0.w, out.c1.w, a.c0.w, a.c1.w, b.c0.w, b.c1.w);
+    return out;
+  }
+
+  __host__ __device__ __noinline__ Quadratic sqr() const {
+    Quadratic out;
+    device_quadratic_sqr<typename Base::Params>(out.c0.w, out.c1.w, c0.w, c1.w);
+    return out;
+  }
+#else
   // Karatsuba, 3 multiplications: (a0 + a1)(b0 + b1) - a0 b0 - a1 b1 = a0 b1 + a1 b0.
   friend __host__ __device__ __forceinline__ Quadratic operator*(const Quadratic& a, const Quadratic& b) {
     const Base low = a.c0 * b.c0;
@@ -46,6 +64,7 @@ template <class Base> struct Quadratic {
   __host__ __device__ __forceinline__ Quadratic sqr() const {
     return {(c0 + c1) * (c0 - c1), (c0 * c1).dbl()};
   }
+#endif
 
   __host__ __device__ __forceinline__ Quadratic neg() const { return {c0.neg(), c1.neg()}; }
 

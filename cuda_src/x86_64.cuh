@@ -1,5 +1,5 @@
-// Montgomery multiplication by the two carry chains of x86-64: mulx (BMI2) leaves the flags alone, adcx and adox
-// (ADX) carry through CF and OF apart, so that the sums of low and of high halves run side by side.
+// Montgomery multiplication by the two carry chains of x86-64: mulx (BMI2) leaves the flags alone, adcx and
+// adox (ADX) carry through CF and OF apart, so that the sums of low and of high halves run side by side.
 //
 // The same sums in the same order as `limbs_mul_portable` (carry.cuh). Measured on a Zen 4 core against that
 // function as gcc 12 compiles it: 6 limbs 32 ns against 65 ns, 4 limbs 15 ns against 31 ns (2.4 GHz).
@@ -20,7 +20,7 @@ inline bool cpu_has_adx() {
 // Asked once, when the library is loaded.
 inline const bool use_adx = cpu_has_adx();
 
-// One row: t += a * b[i] (the limb above t[N - 1] in `high`), then t = (t + m p) / 2^64 with m = -t / p mod 2^64.
+// One row: t += a * b[i] (the limb above t[N - 1] in `high`), then t = (t + m p) / 2^64, m = -t / p mod 2^64.
 // Column 0 opens both chains, columns 1 .. N - 1 are the middle, and the carries meet in the top limb.
 #define ADX_ROW_BEGIN(OFFSET)           \
   "movq " OFFSET "(%[b]), %%rdx\n\t"    \
@@ -72,7 +72,7 @@ inline const bool use_adx = cpu_has_adx();
 #define REDUCE_NEXT(I) "movq %[t" I "], %[r" I "]\n\tsbbq %[p" I "], %[r" I "]\n\t"
 #define REDUCE_SELECT(I) "cmovcq %[t" I "], %[r" I "]\n\t"
 
-__forceinline__ void x86_reduce(Limb* out, const uint64_t (&t)[4], const uint64_t (&p)[4]) {
+FRESHPROOF_ALWAYS_INLINE void x86_reduce(Limb* out, const uint64_t (&t)[4], const uint64_t (&p)[4]) {
   uint64_t r0, r1, r2, r3;
   asm(REDUCE_FIRST REDUCE_NEXT("1") REDUCE_NEXT("2") REDUCE_NEXT("3")
       REDUCE_SELECT("0") REDUCE_SELECT("1") REDUCE_SELECT("2") REDUCE_SELECT("3")
@@ -83,7 +83,7 @@ __forceinline__ void x86_reduce(Limb* out, const uint64_t (&t)[4], const uint64_
   out[0] = r0, out[1] = r1, out[2] = r2, out[3] = r3;
 }
 
-__forceinline__ void x86_reduce(Limb* out, const uint64_t (&t)[6], const uint64_t (&p)[6]) {
+FRESHPROOF_ALWAYS_INLINE void x86_reduce(Limb* out, const uint64_t (&t)[6], const uint64_t (&p)[6]) {
   uint64_t r0, r1, r2, r3, r4, r5;
   asm(REDUCE_FIRST REDUCE_NEXT("1") REDUCE_NEXT("2") REDUCE_NEXT("3") REDUCE_NEXT("4") REDUCE_NEXT("5")
       REDUCE_SELECT("0") REDUCE_SELECT("1") REDUCE_SELECT("2") REDUCE_SELECT("3") REDUCE_SELECT("4")
@@ -97,11 +97,13 @@ __forceinline__ void x86_reduce(Limb* out, const uint64_t (&t)[6], const uint64_
 
 // t = a * b / R, not yet reduced (< 2p). p: the modulus' limbs.
 template <uint64_t inverse>
-__forceinline__ void adx_mul(uint64_t (&t)[4], const Limb* a, const Limb* b, const uint64_t (&p)[4]) {
+FRESHPROOF_ALWAYS_INLINE void adx_mul(uint64_t (&t)[4], const Limb* a, const Limb* b,
+                                      const uint64_t (&p)[4]) {
   uint64_t t0 = 0, t1 = 0, t2 = 0, t3 = 0, high, carry;
   static const uint64_t inverse_limb = inverse;
   asm(ADX_ROW_4("0") ADX_ROW_4("8") ADX_ROW_4("16") ADX_ROW_4("24")
-      : [t0] "+&r"(t0), [t1] "+&r"(t1), [t2] "+&r"(t2), [t3] "+&r"(t3), [high] "=&r"(high), [carry] "=&r"(carry)
+      : [t0] "+&r"(t0), [t1] "+&r"(t1), [t2] "+&r"(t2), [t3] "+&r"(t3), [high] "=&r"(high),
+        [carry] "=&r"(carry)
       : [a] "r"(a), [b] "r"(b), [inverse] "m"(inverse_limb), [p0] "m"(p[0]), [p1] "m"(p[1]), [p2] "m"(p[2]),
         [p3] "m"(p[3]), "m"(*reinterpret_cast<const Limb(*)[4]>(a)),
         "m"(*reinterpret_cast<const Limb(*)[4]>(b))
@@ -110,7 +112,8 @@ __forceinline__ void adx_mul(uint64_t (&t)[4], const Limb* a, const Limb* b, con
 }
 
 template <uint64_t inverse>
-__forceinline__ void adx_mul(uint64_t (&t)[6], const Limb* a, const Limb* b, const uint64_t (&p)[6]) {
+FRESHPROOF_ALWAYS_INLINE void adx_mul(uint64_t (&t)[6], const Limb* a, const Limb* b,
+                                      const uint64_t (&p)[6]) {
   uint64_t t0 = 0, t1 = 0, t2 = 0, t3 = 0, t4 = 0, t5 = 0, high, carry;
   static const uint64_t inverse_limb = inverse;
   asm(ADX_ROW_6("0") ADX_ROW_6("8") ADX_ROW_6("16") ADX_ROW_6("24") ADX_ROW_6("32") ADX_ROW_6("40")

@@ -1,9 +1,10 @@
 // Sums of many affine points, run by run, with one inversion for thousands of additions.
 //
-// Affine addition costs 2 M + 1 S and one inversion of x2 - x1. Points are added in pairs within each run, all pairs
-// of all runs at once: their denominators are multiplied up, the product is inverted, and the inverses are taken
-// apart again (Montgomery's trick, 3 M each). A round halves every run, so runs of any length, and one run of all the
-// points, need log2(longest) rounds. 5 M + 1 S an addition, against 8 M + 2 S in XYZZ coordinates.
+// Affine addition costs 2 M + 1 S and one inversion of x2 - x1. Points are added in pairs within each run,
+// all pairs of all runs at once: their denominators are multiplied up, the product is inverted, and the
+// inverses are taken apart again (Montgomery's trick, 3 M each). A round halves every run, so runs of any
+// length, and one run of all the points, need log2(longest) rounds. 5 M + 1 S an addition, against 8 M + 2 S
+// in XYZZ coordinates.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,8 +13,9 @@
 
 namespace freshproof {
 
-// What the addition of two affine points divides by. 1 where nothing is to be divided: one of them is the identity, or
-// they are opposite (or a doubling would divide by 0: no point of order 2 is on these curves, but bytes may be).
+// What the addition of two affine points divides by. 1 where nothing is to be divided: one of them is the
+// identity, or they are opposite (or a doubling would divide by 0: no point of order 2 is on these curves,
+// but bytes may be).
 template <class F> inline F denominator(const Affine<F>& a, const Affine<F>& b) {
   if (a.is_identity() || b.is_identity()) return F::one();
   const F difference = b.x - a.x;
@@ -22,7 +24,8 @@ template <class F> inline F denominator(const Affine<F>& a, const Affine<F>& b) 
 }
 
 // a + b, given 1 / denominator(a, b).
-template <class F> inline Affine<F> add_with_inverse(const Affine<F>& a, const Affine<F>& b, const F& inverse) {
+template <class F>
+inline Affine<F> add_with_inverse(const Affine<F>& a, const Affine<F>& b, const F& inverse) {
   if (a.is_identity()) return b;
   if (b.is_identity()) return a;
   F slope;
@@ -63,7 +66,8 @@ template <class F> class RunAdder {
     denominators_.clear();
     const Affine<F>* point = runs.points.data();
     for (const uint32_t length : runs.lengths) {
-      for (uint32_t i = 0; i + 1 < length; i += 2) denominators_.push_back(denominator(point[i], point[i + 1]));
+      for (uint32_t i = 0; i + 1 < length; i += 2)
+        denominators_.push_back(denominator(point[i], point[i + 1]));
       point += length;
     }
     if (denominators_.empty()) return false;
@@ -73,7 +77,8 @@ template <class F> class RunAdder {
     point = runs.points.data();
     Affine<F>* out = runs.points.data();
     for (uint32_t& length : runs.lengths) {
-      for (uint32_t i = 0; i + 1 < length; i += 2) *out++ = add_with_inverse(point[i], point[i + 1], *inverse++);
+      for (uint32_t i = 0; i + 1 < length; i += 2)
+        *out++ = add_with_inverse(point[i], point[i + 1], *inverse++);
       if (length % 2 == 1) *out++ = point[length - 1];
       point += length;
       length = (length + 1) / 2;
@@ -82,8 +87,8 @@ template <class F> class RunAdder {
     return true;
   }
 
-  // denominators_[i] = 1 / denominators_[i]; none is 0. Two chains of products, over the even and the odd places: a
-  // multiplication waits for the one before it, and a processor has room for two.
+  // denominators_[i] = 1 / denominators_[i]; none is 0. Two chains of products, over the even and the odd
+  // places: a multiplication waits for the one before it, and a processor has room for two.
   void invert_all() {
     const size_t n = denominators_.size();
     products_.resize(n);
@@ -114,8 +119,8 @@ template <class F> Xyzz<F> multiple(const Xyzz<F>& p, uint32_t times) {
   return out;
 }
 
-// sum of k * bucket[k], buckets given from the highest k down: with S_k the sum of the buckets from k up, it is
-// sum of S_k over all k >= 1. Gaps between buckets repeat the same S_k.
+// sum of k * bucket[k], buckets given from the highest k down: with S_k the sum of the buckets from k up, it
+// is sum of S_k over all k >= 1. Gaps between buckets repeat the same S_k.
 template <class F> class WeightedSum {
  public:
   void add_bucket(uint32_t k, const Affine<F>& sum) {
@@ -131,7 +136,8 @@ template <class F> class WeightedSum {
  private:
   void move_to(uint32_t k) {
     const uint32_t steps = at_ - k;
-    if (steps > 0 && !above_.is_identity()) total_ = add(total_, steps == 1 ? above_ : multiple(above_, steps));
+    if (steps > 0 && !above_.is_identity())
+      total_ = add(total_, steps == 1 ? above_ : multiple(above_, steps));
     at_ = k;
   }
 

@@ -1,5 +1,5 @@
-// Defines the functions of abi.cuh for the curve that FRESHPROOF_CURVE names: bytes in, one template call, bytes out.
-// Exceptions end here.
+// Defines the functions of abi.cuh for the curve that FRESHPROOF_CURVE names: bytes in, one template call,
+// bytes out. Exceptions end here.
 #pragma once
 #include <new>
 #include <stdexcept>
@@ -77,7 +77,8 @@ template <class F> F field_operation(uint32_t operation, const uint8_t* a, const
   }
 }
 
-template <class F> Affine<F> group_operation(uint32_t operation, const uint8_t* a, const uint8_t* b, uint64_t i) {
+template <class F>
+Affine<F> group_operation(uint32_t operation, const uint8_t* a, const uint8_t* b, uint64_t i) {
   const F two = F::one().dbl(), three = two + F::one();
   const Affine<F> p = load<Affine<F>>(a, i);
   switch (operation) {
@@ -95,8 +96,8 @@ FRESHPROOF_EXPORT uint32_t freshproof_abi_version(void) { return 1; }
 
 FRESHPROOF_EXPORT const char* freshproof_curve(void) { return freshproof::TheCurve::name(); }
 
-FRESHPROOF_EXPORT int32_t freshproof_field(uint32_t field, uint32_t operation, const uint8_t* a, const uint8_t* b,
-                                           uint8_t* out, uint64_t n) {
+FRESHPROOF_EXPORT int32_t freshproof_field(uint32_t field, uint32_t operation, const uint8_t* a,
+                                           const uint8_t* b, uint8_t* out, uint64_t n) {
   using namespace freshproof;
   return guarded([&] {
     with_field(field, [&](auto zero) {
@@ -105,8 +106,8 @@ FRESHPROOF_EXPORT int32_t freshproof_field(uint32_t field, uint32_t operation, c
   });
 }
 
-FRESHPROOF_EXPORT int32_t freshproof_group(uint32_t group, uint32_t operation, const uint8_t* a, const uint8_t* b,
-                                           uint8_t* out, uint64_t n) {
+FRESHPROOF_EXPORT int32_t freshproof_group(uint32_t group, uint32_t operation, const uint8_t* a,
+                                           const uint8_t* b, uint8_t* out, uint64_t n) {
   using namespace freshproof;
   return guarded([&] {
     with_group(group, [&](auto tag) {
@@ -136,13 +137,14 @@ FRESHPROOF_EXPORT int32_t freshproof_multiples(uint32_t group, const uint8_t* ba
   });
 }
 
-FRESHPROOF_EXPORT int32_t freshproof_msm(uint32_t group, const uint8_t* points, const uint8_t* scalars, uint64_t n,
-                                         uint32_t window, uint32_t threads, uint8_t* out) {
+FRESHPROOF_EXPORT int32_t freshproof_msm(uint32_t group, const uint8_t* points, const uint8_t* scalars,
+                                         uint64_t n, uint32_t window, uint32_t threads, uint8_t* out) {
   using namespace freshproof;
   return guarded([&] {
     require(n < uint64_t(1) << 31 && (window == 0 || (window >= 3 && window <= 20)));
     with_group(group, [&](auto tag) {
-      store(out, 0, msm<typename decltype(tag)::F, Scalar>(points, scalars, n, window, thread_count(threads)));
+      store(out, 0,
+            msm<typename decltype(tag)::F, Scalar>(points, scalars, n, window, thread_count(threads)));
     });
   });
 }
@@ -152,14 +154,15 @@ FRESHPROOF_EXPORT int32_t freshproof_domain(FreshproofVector tables, uint32_t lo
   return guarded([&] { fill_domain(domain_of(tables, log_n), thread_count(threads)); });
 }
 
-FRESHPROOF_EXPORT int32_t freshproof_ntt(FreshproofVector values, uint32_t log_n, const FreshproofVector tables,
-                                         uint32_t inverse, uint32_t threads) {
+FRESHPROOF_EXPORT int32_t freshproof_ntt(FreshproofVector values, uint32_t log_n,
+                                         const FreshproofVector tables, uint32_t inverse, uint32_t threads) {
   using namespace freshproof;
-  return guarded([&] { ntt(vector_of(values), domain_of(tables, log_n), inverse != 0, thread_count(threads)); });
+  return guarded(
+      [&] { ntt(vector_of(values), domain_of(tables, log_n), inverse != 0, thread_count(threads)); });
 }
 
-FRESHPROOF_EXPORT int32_t freshproof_to_coset(FreshproofVector values, uint32_t log_n, const FreshproofVector tables,
-                                              uint32_t threads) {
+FRESHPROOF_EXPORT int32_t freshproof_to_coset(FreshproofVector values, uint32_t log_n,
+                                              const FreshproofVector tables, uint32_t threads) {
   using namespace freshproof;
   return guarded([&] { to_coset(vector_of(values), domain_of(tables, log_n), thread_count(threads)); });
 }
@@ -171,8 +174,9 @@ FRESHPROOF_EXPORT int32_t freshproof_sort_entries(const uint8_t* entries, uint32
 }
 
 FRESHPROOF_EXPORT int32_t freshproof_sparse_products(const uint8_t* entries, const uint32_t* order,
-                                                     const uint32_t* starts, uint64_t domain, const uint8_t* witness,
-                                                     uint64_t n_vars, FreshproofVector a, FreshproofVector b,
+                                                     const uint32_t* starts, uint64_t domain,
+                                                     const uint8_t* witness, uint64_t n_vars,
+                                                     FreshproofVector a, FreshproofVector b,
                                                      uint32_t threads) {
   using namespace freshproof;
   return guarded([&] {
@@ -181,8 +185,8 @@ FRESHPROOF_EXPORT int32_t freshproof_sparse_products(const uint8_t* entries, con
   });
 }
 
-FRESHPROOF_EXPORT int32_t freshproof_multiply(const FreshproofVector a, const FreshproofVector b, FreshproofVector out,
-                                              uint64_t n, uint32_t threads) {
+FRESHPROOF_EXPORT int32_t freshproof_multiply(const FreshproofVector a, const FreshproofVector b,
+                                              FreshproofVector out, uint64_t n, uint32_t threads) {
   using namespace freshproof;
   return guarded([&] { multiply(vector_of(a), vector_of(b), vector_of(out), n, thread_count(threads)); });
 }
@@ -191,7 +195,6 @@ FRESHPROOF_EXPORT int32_t freshproof_quotient(const FreshproofVector a, const Fr
                                               const FreshproofVector c, FreshproofVector out, uint64_t n,
                                               uint32_t threads) {
   using namespace freshproof;
-  return guarded([&] {
-    quotient(vector_of(a), vector_of(b), vector_of(c), vector_of(out), n, thread_count(threads));
-  });
+  return guarded(
+      [&] { quotient(vector_of(a), vector_of(b), vector_of(c), vector_of(out), n, thread_count(threads)); });
 }

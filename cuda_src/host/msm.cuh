@@ -1,10 +1,11 @@
 // Multi-scalar multiplication on a CPU: Pippenger's buckets with signed digits.
 //
-//   sum s_i P_i = sum_j 2^(c j) W_j,   W_j = sum_i d_ij P_i = sum_k k B_jk,   B_jk = sum of +-P_i with |d_ij| = k
+//   sum s_i P_i = sum_j 2^(c j) W_j,   W_j = sum_i d_ij P_i = sum_k k B_jk,   B_jk = sum of +-P_i with |d_ij|
+//   = k
 //
-// c = bits of a window, d_ij in [-2^(c-1), 2^(c-1)]. Phases: select (which scalars count: circuits give many 0 and
-// 1), then one task a window and bucket range (sort its points by bucket; sum each bucket; weigh), then combine.
-// Nothing is shared between tasks. Buckets are summed in affine coordinates (buckets.cuh).
+// c = bits of a window, d_ij in [-2^(c-1), 2^(c-1)]. Phases: select (which scalars count: circuits give many
+// 0 and 1), then one task a window and bucket range (sort its points by bucket; sum each bucket; weigh), then
+// combine. Nothing is shared between tasks. Buckets are summed in affine coordinates (buckets.cuh).
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -17,8 +18,8 @@
 
 namespace freshproof {
 
-// A scalar with 2^(c-1) added to every digit but the top one: then digit j is the plain bit field at c * j minus
-// 2^(c-1), with no carry from the digits below, and each window can be read by itself.
+// A scalar with 2^(c-1) added to every digit but the top one: then digit j is the plain bit field at c * j
+// minus 2^(c-1), with no carry from the digits below, and each window can be read by itself.
 struct ShiftedScalar {
   uint64_t limb[4];
 
@@ -30,8 +31,8 @@ struct ShiftedScalar {
   }
 };
 
-// Windows of c bits over scalars of `scalar_bits`. One more window than full ones: the top digit has fewer than c bits,
-// so that with a carry it is at most 2^(c-1), and the offsets below it keep the sum under 2^256.
+// Windows of c bits over scalars of `scalar_bits`. One more window than full ones: the top digit has fewer
+// than c bits, so that with a carry it is at most 2^(c-1), and the offsets below it keep the sum under 2^256.
 struct Windows {
   unsigned c, count;
 
@@ -61,24 +62,27 @@ struct Windows {
   }
 };
 
-// The window that costs the fewest multiplications: 6 to add a point to a bucket, 24 to weigh a bucket (one mixed and
+// What an MSM costs, in multiplications: 6 to add a point to a bucket, 24 to weigh a bucket (one mixed and
 // one full XYZZ addition).
-inline unsigned choose_window(uint64_t points, unsigned scalar_bits) {
-  unsigned best = 3;
-  uint64_t least = ~uint64_t(0);
-  for (unsigned c = 3; c <= 20; ++c) {
+inline uint64_t msm_cost(const Windows& windows, uint64_t points) {
+  return windows.count * (6 * points + 24 * uint64_t(windows.buckets()));
+}
+
+// The windows of least cost.
+inline Windows choose_windows(uint64_t points, unsigned scalar_bits) {
+  Windows best(3, scalar_bits);
+  for (unsigned c = 4; c <= 20; ++c) {
     const Windows windows(c, scalar_bits);
-    const uint64_t cost = windows.count * (6 * points + 24 * uint64_t(windows.buckets()));
-    if (cost < least) least = cost, best = c;
+    if (msm_cost(windows, points) < msm_cost(best, points)) best = windows;
   }
   return best;
 }
 
 // The terms of an MSM that need work.
 struct Terms {
-  SecretVector<uint32_t> ones;           // points whose scalar is 1
-  SecretVector<uint32_t> points;         // points with another scalar, and
-  SecretVector<ShiftedScalar> scalars;   // these scalars
+  SecretVector<uint32_t> ones;          // points whose scalar is 1
+  SecretVector<uint32_t> points;        // points with another scalar, and
+  SecretVector<ShiftedScalar> scalars;  // these scalars
 };
 
 template <class F, class Scalar> class Msm {
@@ -88,14 +92,19 @@ template <class F, class Scalar> class Msm {
 
   Affine<F> run(unsigned window) {
     select();
-    const Windows windows(window ? window : choose_window(terms_.points.size(), Scalar::Params::bits),
-                          Scalar::Params::bits);
+    const uint64_t points = terms_.points.size();
+    constexpr unsigned bits = Scalar::Params::bits;
+    const Windows windows = window > 0 ? Windows(window, bits) : choose_windows(points, bits);
     for (ShiftedScalar& scalar : terms_.scalars) scalar = windows.shift(scalar);
+    // To start a thread takes as long as some thousand multiplications.
+    threads_ = unsigned(
+        std::min<uint64_t>(threads_, 1 + (msm_cost(windows, points) + 6 * terms_.ones.size()) / 16384));
     return to_affine(combine(windows));
   }
 
  private:
-  // Points that are added up at a time: they, and the products of their denominators, fit in the second-level cache.
+  // Points that are added up at a time: they, and the products of their denominators, fit in the second-level
+  // cache.
   static constexpr uint32_t chunk = sizeof(F) <= 32 ? 8192 : 4096;
 
   // Fills terms_. Throws std::invalid_argument for a scalar that is not below r.
@@ -128,9 +137,10 @@ template <class F, class Scalar> class Msm {
   }
 
   Xyzz<F> combine(const Windows& windows) const {
-    // More threads than windows: cut the buckets of each window into ranges. Every task reads all digits of its window,
-    // which is little next to the additions.
-    const uint32_t ranges = std::min<uint32_t>(windows.buckets(), threads_ <= 2 ? 1 : 2 * threads_ / windows.count + 1);
+    // More threads than windows: cut the buckets of each window into ranges. Every task reads all digits of
+    // its window, which is little next to the additions.
+    const uint32_t ranges =
+        std::min<uint32_t>(windows.buckets(), threads_ <= 2 ? 1 : 2 * threads_ / windows.count + 1);
     const uint64_t window_tasks = uint64_t(windows.count) * ranges;
     const uint64_t one_tasks = (terms_.ones.size() + chunk - 1) / chunk;
     std::vector<Xyzz<F>> sums(window_tasks + one_tasks, Xyzz<F>::identity());
@@ -141,7 +151,8 @@ template <class F, class Scalar> class Msm {
     Xyzz<F> total = Xyzz<F>::identity();
     for (unsigned j = windows.count; j-- > 0;) {
       for (unsigned i = 0; i < windows.c && !total.is_identity(); ++i) total = dbl(total);
-      for (uint32_t range = 0; range < ranges; ++range) total = add(total, sums[uint64_t(j) * ranges + range]);
+      for (uint32_t range = 0; range < ranges; ++range)
+        total = add(total, sums[uint64_t(j) * ranges + range]);
     }
     for (uint64_t task = window_tasks; task < sums.size(); ++task) total = add(total, sums[task]);
     return total;
@@ -189,14 +200,16 @@ template <class F, class Scalar> class Msm {
     return weighted.finish();
   }
 
-  // entries = the points with a digit in this range, highest bucket first; ends[s] = where bucket high - s ends.
-  void sort_by_bucket(const Windows& windows, unsigned j, uint32_t low, uint32_t high, SecretVector<Entry>& entries,
-                      SecretVector<uint32_t>& ends) const {
+  // entries = the points with a digit in this range, highest bucket first; ends[s] = where bucket high - s
+  // ends.
+  void sort_by_bucket(const Windows& windows, unsigned j, uint32_t low, uint32_t high,
+                      SecretVector<Entry>& entries, SecretVector<uint32_t>& ends) const {
     const auto each = [&](const auto& body) {
       for (size_t i = 0; i < terms_.scalars.size(); ++i) {
         const int32_t digit = windows.digit(terms_.scalars[i], j);
         const uint32_t bucket = digit < 0 ? -digit : digit;
-        if (bucket > low && bucket <= high) body(high - bucket, terms_.points[i] | (digit < 0 ? negative : 0));
+        if (bucket > low && bucket <= high)
+          body(high - bucket, terms_.points[i] | (digit < 0 ? negative : 0));
       }
     };
     each([&](uint32_t slot, Entry) { ++ends[slot + 1]; });
@@ -215,9 +228,10 @@ template <class F, class Scalar> class Msm {
     }
   }
 
-  // Adds up the runs and weighs them, but keeps the last one's sum as the first point of the next chunk if `more`.
-  static void flush(Runs<F>& runs, std::vector<uint32_t>& run_buckets, RunAdder<F>& adder, WeightedSum<F>& weighted,
-                    bool more) {
+  // Adds up the runs and weighs them, but keeps the last one's sum as the first point of the next chunk if
+  // `more`.
+  static void flush(Runs<F>& runs, std::vector<uint32_t>& run_buckets, RunAdder<F>& adder,
+                    WeightedSum<F>& weighted, bool more) {
     adder.sum(runs);
     const size_t done = runs.points.size() - (more ? 1 : 0);
     for (size_t i = 0; i < done; ++i) weighted.add_bucket(run_buckets[i], runs.points[i]);

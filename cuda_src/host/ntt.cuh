@@ -1,15 +1,16 @@
 // Number-theoretic transforms over Fr on a CPU.
 //
-// Two flows that are each other's inverse up to the factor n (Cooley-Tukey and Gentleman-Sande, with one twiddle a
-// block, so that a single table of bit-reversed powers serves every stage and is read in order):
+// Two flows that are each other's inverse up to the factor n (Cooley-Tukey and Gentleman-Sande, with one
+// twiddle a block, so that a single table of bit-reversed powers serves every stage and is read in order):
 //   scatter<w>: natural order -> bit-reversed order, blocks split:  (x, y) -> (x + t y, x - t y)
 //   gather<w>:  bit-reversed order -> natural order, blocks joined: (x, y) -> (x + y, (x - y) t)
-// with t = w^brv(block). scatter<w> evaluates a polynomial given by its coefficients at w^brv(i); gather<w> evaluates
-// one whose coefficients lie in bit-reversed order at w^i. A change of domain is scatter<1/w>, a scaling of the
-// coefficients, gather<w>: no reordering at all.
+// with t = w^brv(block). scatter<w> evaluates a polynomial given by its coefficients at w^brv(i); gather<w>
+// evaluates one whose coefficients lie in bit-reversed order at w^i. A change of domain is scatter<1/w>, a
+// scaling of the coefficients, gather<w>: no reordering at all.
 //
-// Large transforms go over the memory in passes of two stages (radix 4) until a block fits in the second-level
-// cache; a change of domain finishes its scatter, scales and begins its gather while a block is there.
+// Large transforms go over the memory in passes of two stages (radix 4) until a block fits in the
+// second-level cache; a change of domain finishes its scatter, scales and begins its gather while a block is
+// there.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -53,8 +54,10 @@ template <class F> F inverse_of_power_of_two(unsigned k) {
   return power.inverse();
 }
 
-// out[brv(i)] = first * base^i for i < 2^log_count: the upper half of each prefix is the lower one times a power.
-template <class F> void fill_powers(F* out, unsigned log_count, const F& base, const F& first, unsigned threads) {
+// out[brv(i)] = first * base^i for i < 2^log_count: the upper half of each prefix is the lower one times a
+// power.
+template <class F>
+void fill_powers(F* out, unsigned log_count, const F& base, const F& first, unsigned threads) {
   out[0] = first;
   for (unsigned k = 0; k < log_count; ++k) {
     F factor = base;
@@ -88,27 +91,32 @@ template <class F> inline void join(F& x, F& y, const F& t) {
   y = difference * t;
 }
 
+// Both of them for t = 1.
+template <class F> inline void add_subtract(F& x, F& y) {
+  const F difference = x - y;
+  x = x + y;
+  y = difference;
+}
+
 // One stage on one block of 2 * half values at x, for columns [begin, end). Block 0's twiddle is 1.
-template <class F> void split_stage(F* x, uint64_t half, uint64_t block, const F* table, uint64_t begin, uint64_t end) {
+template <class F>
+void split_stage(F* x, uint64_t half, uint64_t block, const F* table, uint64_t begin, uint64_t end) {
   for (uint64_t j = begin; j < end; ++j) {
     if (block > 0) {
       split(x[j], x[half + j], table[block]);
     } else {
-      const F y = x[half + j];
-      x[half + j] = x[j] - y;
-      x[j] = x[j] + y;
+      add_subtract(x[j], x[half + j]);
     }
   }
 }
 
-template <class F> void join_stage(F* x, uint64_t half, uint64_t block, const F* table, uint64_t begin, uint64_t end) {
+template <class F>
+void join_stage(F* x, uint64_t half, uint64_t block, const F* table, uint64_t begin, uint64_t end) {
   for (uint64_t j = begin; j < end; ++j) {
     if (block > 0) {
       join(x[j], x[half + j], table[block]);
     } else {
-      const F y = x[half + j];
-      x[half + j] = x[j] - y;
-      x[j] = x[j] + y;
+      add_subtract(x[j], x[half + j]);
     }
   }
 }
@@ -164,7 +172,8 @@ struct NttPlan {
 // Blocks of 2^13 elements are 256 KiB; smaller ones where that would leave threads without work.
 inline NttPlan plan_ntt(unsigned log_n, unsigned threads) {
   unsigned log_block = 13;
-  while (log_block > 8 && log_n < 63 && (uint64_t(1) << log_n >> log_block) < 2 * uint64_t(threads)) --log_block;
+  while (log_block > 10 && log_n < 63 && (uint64_t(1) << log_n >> log_block) < 2 * uint64_t(threads))
+    --log_block;
   return {log_n, log_n > log_block ? log_n - log_block : 0};
 }
 

@@ -16,10 +16,11 @@ inline unsigned thread_count(uint32_t asked) {
   return processors > 0 ? processors : 1;
 }
 
-// Calls body(context, i) for every i < tasks, on up to `threads` threads, the caller's among them. The first exception
-// stops the handing out of tasks and is thrown again here, after every thread has ended. A system that gives no more
-// threads slows the work down and changes nothing else.
-inline void run_tasks(unsigned threads, uint64_t tasks, void (*body)(const void*, uint64_t), const void* context) {
+// Calls body(context, i) for every i < tasks, on up to `threads` threads, the caller's among them. The first
+// exception stops the handing out of tasks and is thrown again here, after every thread has ended. A system
+// that gives no more threads slows the work down and changes nothing else.
+inline void run_tasks(unsigned threads, uint64_t tasks, void (*body)(const void*, uint64_t),
+                      const void* context) {
   std::atomic<uint64_t> next{0};
   std::exception_ptr failure;
   std::mutex failure_lock;
@@ -49,7 +50,9 @@ inline void run_tasks(unsigned threads, uint64_t tasks, void (*body)(const void*
 
 // run_tasks with any callable: body(i).
 template <class Body> void parallel_for(unsigned threads, uint64_t tasks, const Body& body) {
-  run_tasks(threads, tasks, [](const void* context, uint64_t i) { (*static_cast<const Body*>(context))(i); }, &body);
+  run_tasks(
+      threads, tasks, [](const void* context, uint64_t i) { (*static_cast<const Body*>(context))(i); },
+      &body);
 }
 
 // parallel_for over [0, n) in slices of `slice`: body(begin, end).

@@ -39,7 +39,8 @@ inline void sort_entries(const uint8_t* entries, uint32_t n_entries, uint64_t do
                          uint32_t* starts) {
   const auto key = [&](uint32_t i) {
     const MatrixEntry entry{entries + MatrixEntry::bytes * i};
-    if (entry.matrix() > 1 || entry.row() >= domain) throw std::invalid_argument("a matrix entry is out of range");
+    if (entry.matrix() > 1 || entry.row() >= domain)
+      throw std::invalid_argument("a matrix entry is out of range");
     return entry.matrix() * domain + entry.row();
   };
   std::fill(starts, starts + 2 * domain + 1, 0);
@@ -53,9 +54,9 @@ inline void sort_entries(const uint8_t* entries, uint32_t n_entries, uint64_t do
 
 // rows[k] = sum of value * witness[wire] over the entries of row k, for all 2 * domain rows of A and B.
 // (coef R^2) * w / R = coef w R: the product of the two stored forms is in Montgomery form.
-template <class F>
-void sparse_products(const uint8_t* entries, const uint32_t* order, const uint32_t* starts, uint64_t domain,
-                     const uint8_t* witness, uint64_t n_vars, F* a, F* b, unsigned threads) {
+template <class F> void sparse_products(const uint8_t* entries, const uint32_t* order, const uint32_t* starts,
+                                        uint64_t domain, const uint8_t* witness, uint64_t n_vars, F* a, F* b,
+                                        unsigned threads) {
   parallel_slices(threads, 2 * domain, vector_slice, [&](uint64_t begin, uint64_t end) {
     for (uint64_t k = begin; k < end; ++k) {
       F sum = F::zero();
