@@ -22,6 +22,9 @@ from prover.params import CURVES, curve_by_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from prover.backends import PointGenerator
+    from prover.formats.r1cs import ConstraintSystem
+    from prover.params import Curve
     from prover.session import Outcome, Session
 
 FILE = click.Path(path_type=Path)
@@ -232,7 +235,8 @@ def setup(r1cs: Path, zkey: Path, vk: Path | None, test_seed: str | None, backen
     """Make a test key. Whoever runs this can forge proofs: real keys come from a ceremony."""
     from prover.formats.r1cs import read_r1cs
 
-    _write_key(read_r1cs(r1cs), zkey, vk, test_seed, backend)
+    system = read_r1cs(r1cs)
+    _write_key(system, zkey, vk, test_seed, _generator(backend, system.curve))
 
 
 @cli.command()
@@ -268,23 +272,30 @@ def synth(
     count = constraints if constraints is not None else constraints_filling(log_domain or 0)
     chosen = curve_by_name(curve)
     assert chosen is not None
+    generator = _generator(backend, chosen)
     system, words = synthesize(Shape(chosen, count, binary, seed))
     write_wtns(wtns, chosen, words)
     if r1cs is not None:
         write_r1cs(r1cs, system)
-    _write_key(system, zkey, None, seed, backend)
+    _write_key(system, zkey, None, seed, generator)
 
 
-def _write_key(system: Any, zkey: Path, vk: Path | None, test_seed: str | None, backend: str) -> None:
+def _generator(backend: str, curve: Curve) -> PointGenerator:
+    from prover.loading import artifact_from_gate, open_generator
+
+    return open_generator(backend, curve, artifact_from_gate)
+
+
+def _write_key(
+    system: ConstraintSystem, zkey: Path, vk: Path | None, test_seed: str | None, generator: PointGenerator
+) -> None:
     from prover.formats.snarkjs import verification_key_json
     from prover.formats.zkey import read_zkey
-    from prover.loading import artifact_from_gate, open_generator
     from prover.output import write_all
     from prover.setup import draw_trapdoor, seeded_trapdoor, write_test_key
 
     curve = system.curve
     trapdoor = draw_trapdoor(curve) if test_seed is None else seeded_trapdoor(curve, test_seed)
-    generator = open_generator(backend, curve, artifact_from_gate)
     write_test_key(
         zkey, system, trapdoor, generator, _say(Console(stderr=True, highlight=False, markup=False))
     )

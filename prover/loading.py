@@ -100,7 +100,7 @@ def checkout() -> Path:
 
 def _findings(admission: Admission, target: str) -> str:
     lines = [
-        f"{verdict.target} is {verdict.state}: {finding.subject}: {finding.message}"
+        f"{verdict.target} is {verdict.state}: {finding.message}"
         for verdict in admission.verdicts
         if verdict.state is not State.FRESH
         for finding in verdict.findings
