@@ -11,6 +11,7 @@ nvidia-cuda-cuobjdump`).
 from __future__ import annotations
 
 import argparse
+import platform
 import re
 import resource
 import shutil
@@ -35,9 +36,11 @@ WHEELS = (
     "nvidia-cufft",
     "cupy-cuda13x",
     "nvidia-nvjpeg-cu12",
-    "nvidia-nvjpeg@manylinux_2_27_aarch64",
+    "nvidia-nvjpeg@manylinux2014_aarch64",
 )
 """Small and large, older and newer toolkits, and one for aarch64."""
+
+THIS_PLATFORM = f"manylinux2014_{platform.machine()}"
 
 Measures = tuple[str, str, int, int, int, int]
 """Architecture, function, and its registers, stack, shared memory and parameter bank, as cuobjdump counts
@@ -54,6 +57,8 @@ class Seen:
     entries: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(kind, architecture) of each entry."""
     functions: Counter[Measures] = field(default_factory=Counter)
+    embedded: int = 0
+    """Entries in plain data, which cuobjdump does not look into; left out of the comparison."""
     seconds: float = 0.0
 
 
@@ -97,7 +102,10 @@ def seen_by_us(path: Path) -> Seen:
     seen = Seen()
     began = time.perf_counter()
     for piece in summarize(open_object(path)):
-        _add(seen, piece, alone=path.suffix == ".cubin")
+        if re.search(r"\+0x[0-9a-f]+\b", piece.place):
+            seen.embedded += 1
+        else:
+            _add(seen, piece, alone=path.suffix == ".cubin")
     seen.seconds = time.perf_counter() - began
     return seen
 
@@ -130,14 +138,13 @@ def differences(ours: Seen, theirs: Seen) -> list[str]:
 
 def download(wheel: str, folder: Path) -> Path:
     """A wheel without its dependencies, through pip."""
-    name, _, platform = wheel.partition("@")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), name]
-    if platform:
-        command += ["--platform", platform, "--only-binary", ":all:"]
-    before = set(folder.glob("*.whl"))
-    subprocess.run(command, check=True)
-    (new,) = set(folder.glob("*.whl")) - before or before
-    return new
+    name, _, tag = wheel.partition("@")
+    own = folder / re.sub(r"\W+", "-", wheel)
+    if not list(own.glob("*.whl")):
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(own), name]
+        subprocess.run([*command, "--only-binary", ":all:", "--platform", tag or THIS_PLATFORM], check=True)
+    (found,) = own.glob("*.whl")
+    return found
 
 
 def libraries(wheel: Path, folder: Path) -> Iterator[Path]:
@@ -160,7 +167,7 @@ def report(cuobjdump: str, path: Path) -> int:
     archs = ",".join(sorted({arch for _kind, arch in ours.entries}))
     print(
         f"{path.name}: {path.stat().st_size / 2**20:.1f} MiB, {ours.entries.total():,} entries for {archs}, "
-        f"{ours.functions.total():,} functions, {len(told)} differences; "
+        f"{ours.functions.total():,} functions, {len(told)} differences; {ours.embedded} embedded in data; "
         f"ours {ours.seconds:.2f} s, peak {peak} MiB; cuobjdump {theirs.seconds:.2f} s",
         flush=True,
     )

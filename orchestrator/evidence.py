@@ -23,158 +23,108 @@ Used = tuple[State, Digest | None]
 ContentsCheck = Callable[[Manifest, Target], tuple[Observation, ...]]
 
 
-@dataclass(slots=True)
-class Folders:
-    """Listings of folders, each read once."""
+class Observer:
+    """Looks at the links of many targets; what they have in common is looked at once."""
 
-    root: str
-    _names: dict[str, frozenset[str]] = field(default_factory=dict)
+    def __init__(self, root: Path, digests: Digests, check_contents: ContentsCheck) -> None:
+        self._root = f"{root}/"
+        self._digests = digests
+        self._check_contents = check_contents
+        self._listings: dict[str, frozenset[str]] = {}
+        self._commons: dict[Digest, tuple[Observation, ...]] = {}
 
-    def present(self, folder: str, names: Iterable[str]) -> list[str]:
-        """Those of ``names`` that are files in ``folder`` now. Raises `Unreadable`."""
-        full = folder if folder.startswith("/") else os.path.join(self.root, folder)
-        if full not in self._names:
-            self._names[full] = self._list(full)
-        there = self._names[full]
-        return [name for name in names if name in there and not os.path.isdir(f"{full}/{name}")]
+    def gather(
+        self,
+        manifest: Manifest | None,
+        problem: str,
+        action: Action,
+        components: Sequence[Component],
+        used: Mapping[str, Used],
+    ) -> Evidence:
+        """Observe every link of one target.
 
-    @staticmethod
-    def _list(folder: str) -> frozenset[str]:
-        try:
-            return frozenset(os.listdir(folder))
-        except (FileNotFoundError, NotADirectoryError):
-            return frozenset()
-        except OSError as error:
-            raise Unreadable(f"{folder}: {error.strerror}") from None
-
-
-def gather(
-    manifest: Manifest | None,
-    problem: str,
-    action: Action,
-    components: Sequence[Component],
-    digests: Digests,
-    folders: Folders,
-    used: Mapping[str, Used],
-    check_contents: ContentsCheck,
-) -> Evidence:
-    """Observe every link of one target.
-
-    ``problem`` says why there is no manifest, if there is none; ``used`` tells of the targets used.
-    """
-    name = action.target.name
-    if manifest is None:
-        missing = Observation(Link.PLAN, "no-manifest", name, None, None, problem)
-        return Evidence(name, frozenset({Link.PLAN}), (missing,))
-    artifact = _artifact(manifest, digests)
-    return Evidence(
-        name,
-        FILES_AND_PLAN | ({Link.MEMBERS} if action.target.uses else frozenset()),
-        (
-            *_plan(manifest, action),
-            *_inputs(manifest, digests, folders),
-            *_toolchain(manifest, components),
-            *_members(manifest, action, used),
-            *artifact,
-            *(check_contents(manifest, action.target) if _all_match(artifact) else ()),
-        ),
-    )
-
-
-def _plan(manifest: Manifest, action: Action) -> Iterable[Observation]:
-    """The recorded action beside the one planned now."""
-    name = action.target.name
-    differences = [
-        *_changed(Link.PLAN, "kind-changed", name, manifest.kind, action.target.kind),
-        *_changed(Link.PLAN, "arch-changed", name, manifest.arch or "none", action.arch or "none"),
-        *_changed(Link.PLAN, "nvcc-changed", "nvcc", manifest.argv[0], action.argv[0]),
-        *_changed(
-            Link.PLAN, "flags-changed", f"command of {name}", *_difference(manifest.argv[1:], action.argv[1:])
-        ),
-    ]
-    before, now = dict(manifest.environment), dict(action.environment)
-    for variable in sorted(before.keys() | now.keys()):
-        differences += _changed(
-            Link.PLAN,
-            "environment-changed",
-            variable,
-            before.get(variable, "unset"),
-            now.get(variable, "unset"),
+        ``problem`` says why there is no manifest, if there is none; ``components`` are the tools as they are
+        now, ``used`` the targets used.
+        """
+        name = action.target.name
+        if manifest is None:
+            missing = Observation(Link.PLAN, "no-manifest", name, None, None, problem)
+            return Evidence(name, frozenset({Link.PLAN}), (missing,))
+        artifact = _artifact(manifest, self._digests)
+        return Evidence(
+            name,
+            FILES_AND_PLAN | ({Link.MEMBERS} if action.target.uses else frozenset()),
+            (
+                *compare_plans(manifest, action),
+                *self._inputs(manifest),
+                *_toolchain(manifest, components),
+                *_members(manifest, action, used),
+                *artifact,
+                *(self._check_contents(manifest, action.target) if _all_match(artifact) else ()),
+            ),
         )
-    generated = {g.path: digest_bytes(g.text.encode()) for g in action.generated}
-    for path in sorted(generated.keys() | dict(manifest.generated).keys()):
-        recorded = dict(manifest.generated).get(path, "none")
-        differences += _changed(Link.PLAN, "generated-changed", path, recorded, generated.get(path, "none"))
-    if differences:
-        return differences
-    command = f"{len(action.argv)} words, {len(action.environment)} variables"
-    return [Observation(Link.PLAN, "plan", name, command, command)]
+
+    def _inputs(self, manifest: Manifest) -> Iterable[Observation]:
+        """Every file of the closure, and every name that was absent."""
+        closure = manifest.closure
+        common = closure.common
+        if common.digest not in self._commons:
+            self._commons[common.digest] = (*self._files(common.materials), *self._names(common.absent))
+        observations = [
+            *self._files(closure.materials),
+            *self._names(closure.absent),
+            *self._commons[common.digest],
+            *(_unknown("input-unfollowed", why.split(":")[0], None, why) for why in closure.unknown),
+        ]
+        if not observations and closure.materials:
+            count = f"{closure.files} files, {closure.absent_names} absent names"
+            observations.append(Observation(Link.INPUTS, "inputs", manifest.target, count, count))
+        return observations
+
+    def _files(self, materials: Iterable[Material]) -> Iterable[Observation]:
+        """An observation for each file that is not as recorded."""
+        for material in materials:
+            path = material.path
+            try:
+                now = self._digests.get(path)
+            except Unreadable as error:
+                yield _unknown("input-unreadable", path, material.digest, str(error))
+                continue
+            if now != material.digest:
+                code = "input-changed" if now else "input-missing"
+                note = f"{path}: {'its content changed' if now else 'is gone'}"
+                yield Observation(Link.INPUTS, code, path, material.digest, now or "missing", note)
+
+    def _names(self, absent: Absent) -> Iterable[Observation]:
+        """An observation for each name that is there now."""
+        for folder, names in absent:
+            try:
+                appeared = self._present(folder, names)
+            except Unreadable as error:
+                yield _unknown("folder-unreadable", folder or ".", "absent", str(error))
+                continue
+            for name in appeared:
+                path = f"{folder}/{name}" if folder else name
+                note = f"{path}: was looked for and not found when this was compiled, and is there now"
+                yield Observation(Link.INPUTS, "name-appeared", path, "absent", "present", note)
+
+    def _present(self, folder: str, names: Iterable[str]) -> list[str]:
+        """Those of ``names`` that are files in ``folder`` now. Raises `Unreadable`."""
+        full = folder if folder.startswith("/") else self._root + folder
+        if full not in self._listings:
+            self._listings[full] = _list(full)
+        there = self._listings[full]
+        return [n for n in names if n in there and not os.path.isdir(f"{full}/{n}")] if there else []
 
 
-def _difference(recorded: Sequence[str], now: Sequence[str]) -> tuple[str, str]:
-    """The parts of two commands that differ, unless they are equal."""
-    if tuple(recorded) == tuple(now):
-        return "", ""
-    start = 0
-    while start < min(len(recorded), len(now)) and recorded[start] == now[start]:
-        start += 1
-    end = 0
-    while end < min(len(recorded), len(now)) - start and recorded[-1 - end] == now[-1 - end]:
-        end += 1
-    return _words(recorded[start : len(recorded) - end]), _words(now[start : len(now) - end])
-
-
-def _words(words: Sequence[str]) -> str:
-    """Command words so that two different sequences never read alike."""
-    return (
-        " ".join(w if w.isascii() and w.isprintable() and w and " " not in w else repr(w) for w in words)
-        or "nothing"
-    )
-
-
-def _changed(link: Link, code: str, subject: str, recorded: str, observed: str) -> list[Observation]:
-    if recorded == observed:
-        return []
-    return [Observation(link, code, subject, str(recorded), str(observed))]
-
-
-def _inputs(manifest: Manifest, digests: Digests, folders: Folders) -> Iterable[Observation]:
-    """Every file of the closure, and every name that was absent."""
-    closure = manifest.closure
-    observations: list[Observation] = []
-    for material in closure.materials:
-        try:
-            now = digests.get(material.path)
-        except Unreadable as error:
-            observations.append(_unknown("input-unreadable", material.path, material.digest, str(error)))
-            continue
-        if now != material.digest:
-            code = "input-changed" if now else "input-missing"
-            note = f"{material.path}: {'its content changed' if now else 'is gone'}"
-            observations.append(
-                Observation(Link.INPUTS, code, material.path, material.digest, now or "missing", note)
-            )
-    for folder, names in closure.absent:
-        try:
-            appeared = folders.present(folder, names)
-        except Unreadable as error:
-            observations.append(_unknown("folder-unreadable", folder or ".", "absent", str(error)))
-            continue
-        for name in appeared:
-            path = f"{folder}/{name}" if folder else name
-            observations.append(
-                Observation(
-                    Link.INPUTS, "name-appeared", path, "absent", "present",
-                    f"{path}: was looked for and not found when this was compiled, and is there now",
-                )
-            )  # fmt: skip
-    observations += [
-        _unknown("input-unfollowed", reason.split(":")[0], None, reason) for reason in closure.unknown
-    ]
-    if not observations and closure.materials:
-        count = f"{len(closure.materials)} files, {sum(len(n) for _f, n in closure.absent)} absent names"
-        observations.append(Observation(Link.INPUTS, "inputs", manifest.target, count, count))
-    return observations
+def _list(folder: str) -> frozenset[str]:
+    """Names in a folder; none if there is no such folder. Raises `Unreadable`."""
+    try:
+        return frozenset(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return frozenset()
+    except OSError as error:
+        raise Unreadable(f"{folder}: {error.strerror}") from None
 
 
 def _unknown(code: str, subject: str, recorded: str | None, note: str) -> Observation:
@@ -265,5 +215,12 @@ def _digest_or_empty(path: str, digests: Digests) -> Digest:
 
 def paths_of(manifests: Mapping[str, Manifest]) -> list[str]:
     """Every file that the manifests' targets are checked against, once each."""
-    names = {m.path: None for manifest in manifests.values() for m in manifest.closure.materials}
-    return [*names, *(manifest.product.path for manifest in manifests.values())]
+    names: dict[str, None] = {}
+    commons: dict[Digest, Common] = {}
+    for manifest in manifests.values():
+        commons[manifest.closure.common.digest] = manifest.closure.common
+        names.update(dict.fromkeys(m.path for m in manifest.closure.materials))
+        names[manifest.product.path] = None
+    for common in commons.values():
+        names.update(dict.fromkeys(m.path for m in common.materials))
+    return list(names)

@@ -24,6 +24,7 @@ from orchestrator.model import Action, Closure, Component, Digest, Kind, Manifes
 from orchestrator.objects.window import Malformed
 from orchestrator.plan import output, work_folder
 from orchestrator.process import Ended, Runner
+from orchestrator.recorded import Records
 from orchestrator.targets import unit_of
 from orchestrator.toolchain import Toolchain
 from orchestrator.workspace import Workspace, fresh_folder, link_atomically, write_atomically
@@ -46,6 +47,7 @@ class Maker:
 
     workspace: Workspace
     digests: Digests
+    records: Records
     lock: int
     """Descriptor of the build lock, which commands inherit."""
     note: Callable[[str], None]
@@ -81,7 +83,7 @@ class Maker:
             seconds=ended.seconds,
             log=self.workspace.relative(self.workspace.log(name)),
         )
-        write_atomically(self.workspace.manifest(name), records.to_bytes(manifest))
+        self.records.write(manifest)
         self.point_to(action, product.path)
         return manifest
 
@@ -98,7 +100,7 @@ class Maker:
             started_ns = self._prepare(action)
             ended = self._run(action)
             try:
-                closure = self._closures.read(action, means.toolchain, started_ns)
+                closure = self._closures.read(action, means.toolchain, started_ns, last=attempt == 2)
                 self._check_tools(means.components)
                 return ended, closure
             except ChangedMeanwhile as change:

@@ -1,18 +1,24 @@
 """Manifests: one canonical JSON document per successful action, and the digests of action and recipe.
 
-Pure. A document that is not of the schema gives `ValueError`; whoever reads one treats that as unproven.
+What many targets share, the toolchain and the common part of their closures, stands in documents of its own that
+a manifest names by digest. Pure. A document that is not of the schema gives `ValueError`; whoever reads one treats
+that as unproven.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.canonical import digest_bytes, digest_document, encode
 from orchestrator.model import (
+    Absent,
     Action,
     Closure,
+    Common,
     Component,
     Digest,
     Kind,
@@ -29,7 +35,13 @@ _ACTION = "freshproof/action/1"
 _RECIPE = "freshproof/recipe/1"
 
 
-def action_digest(action: Action, closure: Closure, toolchain: Sequence[Component]) -> Digest:
+def make_common(materials: Sequence[Material], absent: Absent) -> Common:
+    """The common part of a closure, with its digest."""
+    document = {"materials": _material_rows(materials), "absent": dict(absent)}
+    return Common(digest_document(document), tuple(materials), absent)
+
+
+def action_digest(action: Action, closure: Closure, toolchain: tuple[Component, ...]) -> Digest:
     """Digest of everything that can change the product on this machine."""
     return digest_document(
         {
@@ -40,14 +52,15 @@ def action_digest(action: Action, closure: Closure, toolchain: Sequence[Componen
             "environment": dict(action.environment),
             "generated": {g.path: digest_bytes(g.text.encode()) for g in action.generated},
             "materials": {m.path: m.digest for m in closure.materials},
-            "absent": {folder: names for folder, names in closure.absent},
-            "toolchain": {c.role: [c.path, c.digest] for c in toolchain},
+            "absent": dict(closure.absent),
+            "common": closure.common.digest,
+            "toolchain": _toolchain_digest(toolchain),
         }
     )
 
 
 def recipe_digest(
-    action: Action, closure: Closure, members: Sequence[Member], toolchain: Sequence[Component]
+    action: Action, closure: Closure, members: Sequence[Member], toolchain: tuple[Component, ...]
 ) -> Digest:
     """Digest of the portable part: no machine paths, no host compiler, no libc. It becomes the stamp."""
     return digest_document(
@@ -60,9 +73,31 @@ def recipe_digest(
             "generated": {g.path: digest_bytes(g.text.encode()) for g in action.generated},
             "materials": {m.recipe_name: m.digest for m in closure.materials if m.recipe_name},
             "members": [[m.target, m.recipe_digest] for m in members],
-            "toolkit": {c.role: c.digest for c in toolchain if c.portable},
+            "toolkit": _toolkit_digest(closure.common, toolchain),
         }
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _toolchain_digest(toolchain: tuple[Component, ...]) -> Digest:
+    return digest_bytes(_toolchain_bytes(toolchain))
+
+
+@functools.lru_cache(maxsize=1024)
+def _toolkit_digest(common: Common, toolchain: tuple[Component, ...]) -> Digest:
+    """Of the toolkit's tools and headers by content."""
+    headers = {m.recipe_name: m.digest for m in common.materials if m.recipe_name}
+    return digest_document([headers, {c.role: c.digest for c in toolchain if c.portable}])
+
+
+def shared_documents(manifest: Manifest) -> dict[Digest, bytes]:
+    """The documents that a manifest names by digest."""
+    common = manifest.closure.common
+    document = {"materials": _material_rows(common.materials), "absent": dict(common.absent)}
+    return {
+        common.digest: encode(document),
+        _toolchain_digest(manifest.toolchain): _toolchain_bytes(manifest.toolchain),
+    }
 
 
 def to_bytes(manifest: Manifest) -> bytes:
@@ -77,11 +112,12 @@ def to_bytes(manifest: Manifest) -> bytes:
             "argv": manifest.argv,
             "environment": dict(manifest.environment),
             "generated": dict(manifest.generated),
-            "materials": [[m.path, m.digest, m.origin, m.recipe_name] for m in closure.materials],
-            "absent": {folder: names for folder, names in closure.absent},
+            "materials": _material_rows(closure.materials),
+            "absent": dict(closure.absent),
+            "common": closure.common.digest,
             "unknown": closure.unknown,
             "members": [[m.target, m.digest, m.recipe_digest] for m in manifest.members],
-            "toolchain": [[c.role, c.path, c.digest] for c in manifest.toolchain],
+            "toolchain": _toolchain_digest(manifest.toolchain),
             "toolkit_version": manifest.toolkit_version,
             "action_digest": manifest.action_digest,
             "recipe_digest": manifest.recipe_digest,
@@ -97,53 +133,104 @@ def to_bytes(manifest: Manifest) -> bytes:
     ) + b"\n"  # fmt: skip
 
 
-def from_bytes(data: bytes) -> Manifest:
-    """Read a manifest. Raises `ValueError` for anything that `to_bytes` does not write."""
-    document = json.loads(data)
-    try:
-        if document["schema"] != SCHEMA:
-            raise ValueError(f"schema is {document['schema']!r}, not {SCHEMA!r}")
-        return _read(document)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not a manifest: {error}") from None
+@dataclass(slots=True)
+class Reader:
+    """Reads manifests; a document that several of them share is read once."""
 
+    open_shared: Callable[[Digest], bytes]
+    """Gives the bytes of a shared document; an `OSError` counts as unreadable."""
+    _commons: dict[Digest, Common] = field(default_factory=dict)
+    _toolchains: dict[Digest, tuple[Component, ...]] = field(default_factory=dict)
 
-def _read(document: Mapping[str, Any]) -> Manifest:
-    product = document["product"]
-    return Manifest(
-        target=_text(document["target"]),
-        kind=Kind(document["kind"]),
-        arch=None if document["arch"] is None else _text(document["arch"]),
-        argv=_texts(document["argv"]),
-        environment=_pairs(document["environment"]),
-        generated=_pairs(document["generated"]),
-        closure=Closure(
-            materials=tuple(
-                Material(_text(path), _text(digest), Origin(origin), _text(name))
-                for path, digest, origin, name in document["materials"]
+    def read(self, data: bytes) -> Manifest:
+        """A manifest. Raises `ValueError` for anything that `to_bytes` does not write."""
+        document = json.loads(data)
+        try:
+            if document["schema"] != SCHEMA:
+                raise ValueError(f"schema is {document['schema']!r}, not {SCHEMA!r}")
+            return self._manifest(document)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a manifest: {error}") from None
+
+    def _manifest(self, document: Mapping[str, Any]) -> Manifest:
+        product = document["product"]
+        return Manifest(
+            target=_text(document["target"]),
+            kind=Kind(document["kind"]),
+            arch=None if document["arch"] is None else _text(document["arch"]),
+            argv=_texts(document["argv"]),
+            environment=_pairs(document["environment"]),
+            generated=_pairs(document["generated"]),
+            closure=Closure(
+                materials=_materials(document["materials"]),
+                absent=_absent(document["absent"]),
+                common=self._common(_text(document["common"])),
+                unknown=_texts(document["unknown"]),
             ),
-            absent=tuple((_text(f), _texts(names)) for f, names in sorted(document["absent"].items())),
-            unknown=_texts(document["unknown"]),
-        ),
-        members=tuple(
-            Member(_text(target), _text(digest), _text(recipe))
-            for target, digest, recipe in document["members"]
-        ),
-        toolchain=tuple(
-            Component(_text(role), _text(path), _text(digest)) for role, path, digest in document["toolchain"]
-        ),
-        toolkit_version=_text(document["toolkit_version"]),
-        action_digest=_text(document["action_digest"]),
-        recipe_digest=_text(document["recipe_digest"]),
-        product=Product(
-            path=_text(product["path"]),
-            digest=_text(product["digest"]),
-            unstamped_digest=_text(product["unstamped_digest"]),
-            size=int(product["size"]),
-        ),
-        seconds=int(document["milliseconds"]) / 1000,
-        log=_text(document["log"]),
+            members=tuple(
+                Member(_text(target), _text(digest), _text(recipe))
+                for target, digest, recipe in document["members"]
+            ),
+            toolchain=self._toolchain(_text(document["toolchain"])),
+            toolkit_version=_text(document["toolkit_version"]),
+            action_digest=_text(document["action_digest"]),
+            recipe_digest=_text(document["recipe_digest"]),
+            product=Product(
+                path=_text(product["path"]),
+                digest=_text(product["digest"]),
+                unstamped_digest=_text(product["unstamped_digest"]),
+                size=int(product["size"]),
+            ),
+            seconds=int(document["milliseconds"]) / 1000,
+            log=_text(document["log"]),
+        )
+
+    def _common(self, digest: Digest) -> Common:
+        if digest not in self._commons:
+            document = self._shared(digest)
+            self._commons[digest] = Common(
+                digest, _materials(document["materials"]), _absent(document["absent"])
+            )
+        return self._commons[digest]
+
+    def _toolchain(self, digest: Digest) -> tuple[Component, ...]:
+        if digest not in self._toolchains:
+            self._toolchains[digest] = tuple(
+                Component(_text(role), _text(path), _text(content))
+                for role, path, content in self._shared(digest)
+            )
+        return self._toolchains[digest]
+
+    def _shared(self, digest: Digest) -> Any:
+        try:
+            data = self.open_shared(digest)
+        except OSError as error:
+            raise ValueError(f"the document {digest} cannot be read: {error.strerror}") from None
+        if digest_bytes(data) != digest:
+            raise ValueError(f"the document {digest} is damaged")
+        return json.loads(data)
+
+
+def _material_rows(materials: Iterable[Material]) -> list[list[str]]:
+    return [[m.path, m.digest, m.origin, m.recipe_name] for m in materials]
+
+
+def _toolchain_bytes(toolchain: Iterable[Component]) -> bytes:
+    return encode([[c.role, c.path, c.digest] for c in toolchain])
+
+
+_ORIGINS = {str(origin): origin for origin in Origin}
+
+
+def _materials(rows: Iterable[Any]) -> tuple[Material, ...]:
+    return tuple(
+        Material(_text(path), _text(digest), _ORIGINS[origin], _text(name))
+        for path, digest, origin, name in rows
     )
+
+
+def _absent(folders: Mapping[str, Any]) -> Absent:
+    return tuple((_text(folder), _texts(names)) for folder, names in sorted(folders.items()))
 
 
 def _text(value: object) -> str:

@@ -234,14 +234,40 @@ class Material:
     """Its name in the recipe; empty for `Origin.SYSTEM`."""
 
 
+Absent = tuple[tuple[str, tuple[str, ...]], ...]
+"""Names that a step looked for and did not find: folder, names in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What the toolkit and the system contributed to a closure; many targets have the same."""
+
+    digest: Digest
+    """Of its canonical document, which is kept once for all of them."""
+    materials: tuple[Material, ...]
+    absent: Absent
+
+
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """Every file that a compile read, and every name it looked for and did not find, by folder."""
+    """Every file that a step read, and every name it looked for and did not find."""
 
     materials: tuple[Material, ...]
-    absent: tuple[tuple[str, tuple[str, ...]], ...]
+    """The project's own, those of other folders that flags name, and members."""
+    absent: Absent
+    common: Common
     unknown: tuple[str, ...] = ()
     """What could not be followed, in words: makes the target unproven."""
+
+    @property
+    def files(self) -> int:
+        """How many files were read."""
+        return len(self.materials) + len(self.common.materials)
+
+    @property
+    def absent_names(self) -> int:
+        """How many names must stay absent."""
+        return sum(len(names) for _folder, names in (*self.absent, *self.common.absent))
 
 
 @dataclass(frozen=True, slots=True)

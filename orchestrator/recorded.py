@@ -11,18 +11,38 @@ from orchestrator.verify import observe_contents
 from orchestrator.workspace import Workspace, write_atomically
 
 
+class Records:
+    """The manifests of one project."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._reader = records.Reader(lambda digest: workspace.shared(digest).read_bytes())
+
+    def read(self, target: str) -> tuple[Manifest | None, str]:
+        """A target's manifest, or why there is none to go by."""
+        path = self._workspace.manifest(target)
+        try:
+            manifest = self._reader.read(path.read_bytes())
+        except FileNotFoundError:
+            return None, "never built here"
+        except (OSError, ValueError) as error:
+            return None, f"{self._workspace.relative(path)} cannot be read: {error}"
+        if manifest.target != target:
+            return None, f"{self._workspace.relative(path)} is the manifest of {manifest.target}"
+        return manifest, ""
+
+    def write(self, manifest: Manifest) -> None:
+        """Put a manifest in place, and before it the documents that it names."""
+        for digest, data in records.shared_documents(manifest).items():
+            path = self._workspace.shared(digest)
+            if not path.is_file():
+                write_atomically(path, data, mode=0o444)
+        write_atomically(self._workspace.manifest(manifest.target), records.to_bytes(manifest))
+
+
 def read_manifest(workspace: Workspace, target: str) -> tuple[Manifest | None, str]:
-    """A target's manifest, or why there is none to go by."""
-    path = workspace.manifest(target)
-    try:
-        manifest = records.from_bytes(path.read_bytes())
-    except FileNotFoundError:
-        return None, "never built here"
-    except (OSError, ValueError) as error:
-        return None, f"{workspace.relative(path)} cannot be read: {error}"
-    if manifest.target != target:
-        return None, f"{workspace.relative(path)} is the manifest of {manifest.target}"
-    return manifest, ""
+    """One target's manifest, or why there is none to go by."""
+    return Records(workspace).read(target)
 
 
 class ContentsMemory:

@@ -73,7 +73,9 @@ def folders_to_watch(root: Path, project: Project, manifests: Iterable[Manifest]
     """
     tops = {Path(FILE).parts[0], *(Path(r).parts[0] for r in project.source_roots if Path(r).parts)}
     for manifest in manifests:
-        names = [m.path for m in manifest.closure.materials] + [f"{f}/" for f, _ in manifest.closure.absent]
+        closure = manifest.closure
+        names = [material.path for material in closure.materials]
+        names += [f"{folder}/" for folder, _ in (*closure.absent, *closure.common.absent)]
         tops |= {name.split("/", 1)[0] for name in names if not name.startswith("/") and "/" in name}
     tops -= {"build", "..", ""}
     existing = sorted(top for top in tops if (root / top).is_dir())

@@ -58,6 +58,10 @@ class Workspace:
     def manifest(self, target: str) -> Path:
         return self.build / "manifests" / f"{target}.json"
 
+    def shared(self, digest: Digest) -> Path:
+        """A document that several manifests name by digest."""
+        return self.build / "manifests" / "shared" / f"{digest.removeprefix('sha256:')}.json"
+
     def log(self, target: str) -> Path:
         return self.build / "logs" / f"{target}.log"
 

@@ -65,11 +65,11 @@ class _Detail:
     def checked(self) -> dict[Link, str]:
         """What was compared, link by link, in words."""
         record = self.manifest
-        absent = sum(len(names) for _folder, names in record.closure.absent)
+        absent = record.closure.absent_names
         tools = f"{len(record.toolchain):,} files of CUDA {record.toolkit_version} and the host compiler"
         return {
             Link.PLAN: f"{len(record.argv)} words of the command, {len(record.environment)} variables",
-            Link.INPUTS: f"{len(record.closure.materials):,} files, {absent:,} absent names",
+            Link.INPUTS: f"{record.closure.files:,} files, {absent:,} absent names",
             Link.TOOLCHAIN: tools,
             Link.ARTIFACT: f"{record.product.digest}, {record.product.size:,} bytes",
             Link.CONTENTS: ", ".join(dict.fromkeys(_demand(o) for o in self.contents if o.code in _DEMANDS)),

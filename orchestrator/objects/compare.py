@@ -94,6 +94,10 @@ class Holdings:
 
     def take(self, piece: Piece) -> None:
         """Add one piece."""
+        with piece.located():
+            self._take(piece)
+
+    def _take(self, piece: Piece) -> None:
         self.texts.update(texts_of(piece))
         if piece.sealed:
             name = f"{piece.form} {piece.arch or ''}".strip()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -77,6 +78,10 @@ class Piece:
     """Bytes that the piece takes in the file, compressed."""
     options: str = ""
     sealed: str = ""
+
+    def located(self) -> AbstractContextManager[None]:
+        """A block in which faults found in the piece say where in the file it lies."""
+        return inside(self.place, self.offset or 0) if self.place else nullcontext()
 
 
 def walk(data: Bytes, open_member: OpenMember | None = None) -> Iterator[Piece]:

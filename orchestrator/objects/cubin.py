@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from orchestrator.objects import nvinfo
 from orchestrator.objects.demangle import demangle
@@ -30,16 +31,26 @@ from orchestrator.objects.window import Bytes, Malformed, inside, printable
 
 _TOOL_NOTE, _CUDA_NOTE = 2000, 1000
 _TOOL_WORDS = struct.Struct("<6I")
+_PARAMETER = struct.Struct("<IHHI")
 _ENTRY_POINT = 0x10  # st_other of a kernel
 _SM_SHIFT_SINCE_ABI = 8  # from this ABI version on, the SM number stands in bits 8-15 of e_flags
 _ANNOTATIONS_SINCE = 130  # first toolkit (13.0) seen to mark every spill
 _SPILL = 1
+_TOLD = frozenset(
+    {
+        nvinfo.MAX_THREADS,
+        nvinfo.REQUIRED_THREADS,
+        nvinfo.MAX_REGISTERS,
+        nvinfo.BARRIERS,
+        nvinfo.PARAMETER,
+        nvinfo.ANNOTATIONS,
+    }
+)
 _ACCESS_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 8, 6: 16}  # bits 73-75 of STL and LDL, sm_70 and later
 _STORES = (0x387, 0x388)  # STL, and STS when registers spill to shared memory; all other marks are loads
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One parameter of a kernel: its place in the parameter bank and its size, in bytes."""
 
     ordinal: int
@@ -212,13 +223,11 @@ class _Measures:
             if section.name != ".nv.info":
                 continue
             with inside("section .nv.info", section.offset):
-                for item in nvinfo.read_items(elf.body(section)):
-                    measure = by_attribute.get(item.attribute)
-                    if measure is not None:
-                        index, value = item.pair()
-                        if index >= len(symbols):
-                            raise Malformed(f"symbol {index} of {len(symbols)}", item.offset)
-                        measure[symbols[index].name] = value
+                for item in nvinfo.read_items(elf.body(section), frozenset(by_attribute)):
+                    index, value = item.pair()
+                    if index >= len(symbols):
+                        raise Malformed(f"symbol {index} of {len(symbols)}", item.offset)
+                    by_attribute[item.attribute][symbols[index].name] = value
 
 
 def _functions(elf: Elf, symbols: tuple[Symbol, ...], toolkit: int | None) -> Iterator[Function]:
@@ -246,7 +255,7 @@ def _function(
     items: list[nvinfo.Item] = []
     if own is not None:
         with inside(f"section {own.name}", own.offset):
-            items = list(nvinfo.read_items(elf.body(own)))
+            items = list(nvinfo.read_items(elf.body(own), _TOLD))
     registers, frame = measures.registers.get(name), measures.frame.get(name)
     spills = _spills(elf.body(text), items, frame, toolkit)
     values = {item.attribute: item for item in items}
@@ -285,10 +294,11 @@ def _parameters(items: list[nvinfo.Item]) -> tuple[Parameter, ...]:
     """u32 index, u16 ordinal, u16 offset, then a u32 whose upper 14 bits are the size."""
     found = []
     for item in items:
-        if item.attribute == nvinfo.PARAMETER and len(item.payload) >= 12:
-            _index, ordinal, offset, packed = struct.unpack_from("<IHHI", item.payload)
+        if item.attribute == nvinfo.PARAMETER and len(item.payload) >= _PARAMETER.size:
+            _index, ordinal, offset, packed = _PARAMETER.unpack_from(item.payload)
             found.append(Parameter(ordinal, offset, packed >> 18))
-    return tuple(sorted(found, key=lambda parameter: parameter.ordinal))
+    found.sort()
+    return tuple(found)
 
 
 def _spills(

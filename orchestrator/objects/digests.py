@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from orchestrator.objects.code import read_code, stable_name
 from orchestrator.objects.contents import FATBIN_SECTIONS, HOST_FORMS, Form, OpenMember, walk
-from orchestrator.objects.cubin import read_cubin
+from orchestrator.objects.cubin import Cubin, read_cubin
 from orchestrator.objects.elf import SHT_NOBITS, SHT_SYMTAB, Elf, read_elf
 from orchestrator.objects.ptx import without_comments
 from orchestrator.objects.stamp import PLACEHOLDER, SYMBOL_PREFIX, read_stamps
@@ -56,8 +56,9 @@ def unstamped(data: Bytes) -> Bytes:
 def _stamp_offsets(data: Bytes) -> Iterator[int]:
     for piece in walk(data):
         if piece.offset is not None and (piece.form is Form.CUBIN or piece.form in HOST_FORMS):
-            for stamp in read_stamps(read_elf(piece.data)):
-                yield piece.offset + stamp.offset
+            with piece.located():
+                for stamp in read_stamps(read_elf(piece.data)):
+                    yield piece.offset + stamp.offset
 
 
 class _Parts:
@@ -84,7 +85,8 @@ def normalised_digest(data: Bytes, open_member: OpenMember | None = None) -> str
             str(piece.form), piece.place, piece.arch or "", piece.compression, piece.options, piece.sealed
         )
         if piece.form in HOST_FORMS:
-            _add_host(parts, read_elf(piece.data))
+            with piece.located():
+                _add_host(parts, read_elf(piece.data))
         elif piece.form not in (Form.FATBIN, Form.ARCHIVE):
             parts.add(_NOISE.sub(_QUIET, piece.data))
     return parts.digest()
@@ -137,17 +139,21 @@ def device_digest(data: Bytes, open_member: OpenMember | None = None) -> str | N
 
 def _device_parts(data: Bytes, open_member: OpenMember | None) -> Iterator[tuple[str, ...]]:
     for piece in walk(data, open_member):
-        if piece.form is Form.CUBIN:
-            cubin = read_cubin(piece.data)
-            kind = "relocatable" if cubin.relocatable else "linked"
-            code = read_code(cubin)
-            yield ("data", cubin.arch, kind, code.data)
-            for name, digest in code.functions.items():
-                yield ("code", cubin.arch, kind, stable_name(name), digest.whole)
-        elif piece.form is Form.PTX:
-            yield ("ptx", piece.arch or "", _hex(ptx_code(piece.data)))
-        elif piece.form is Form.LTO_IR:
-            yield ("lto-ir", piece.arch or "", piece.options, _hex(piece.data))
+        with piece.located():
+            if piece.form is Form.CUBIN:
+                yield from _code_parts(read_cubin(piece.data, piece.arch))
+            elif piece.form is Form.PTX:
+                yield ("ptx", piece.arch or "", _hex(ptx_code(piece.data)))
+            elif piece.form is Form.LTO_IR:
+                yield ("lto-ir", piece.arch or "", piece.options, _hex(piece.data))
+
+
+def _code_parts(cubin: Cubin) -> Iterator[tuple[str, ...]]:
+    kind = "relocatable" if cubin.relocatable else "linked"
+    code = read_code(cubin)
+    yield ("data", cubin.arch, kind, code.data)
+    for name, digest in code.functions.items():
+        yield ("code", cubin.arch, kind, stable_name(name), digest.whole)
 
 
 def ptx_code(data: Bytes) -> bytes:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from orchestrator.objects.window import Bytes, Malformed, part
+from orchestrator.objects.window import Bytes, Malformed
 
 REQUIRED_THREADS = 0x10
 MAX_THREADS = 0x05
@@ -34,6 +34,7 @@ again.
 _HEAD = struct.Struct("<BBH")
 _PAYLOAD_FOLLOWS = 4
 _PAIR = struct.Struct("<II")
+_NOTHING = memoryview(b"")
 
 
 class Item(NamedTuple):
@@ -59,15 +60,22 @@ class Item(NamedTuple):
         return struct.unpack_from(f"<{count}I", self.payload)
 
 
-def read_items(body: Bytes) -> Iterator[Item]:
-    """The items of one `.nv.info` section; `Malformed` when an item ends outside of it."""
+def read_items(body: Bytes, wanted: frozenset[int] | None = None) -> Iterator[Item]:
+    """The items of one `.nv.info` section, or those of the ``wanted`` attributes.
+
+    `Malformed` when an item ends outside of the section.
+    """
     at = 0
-    empty = memoryview(b"")
-    while at + _HEAD.size <= len(body):
-        form, attribute, value = _HEAD.unpack_from(body, at)
-        start, at = at, at + _HEAD.size
-        if form == _PAYLOAD_FOLLOWS:
-            yield Item(attribute, 0, part(body, at, value, f"attribute 0x{attribute:02x}"), start)
-            at += value
-        else:
-            yield Item(attribute, value, empty, start)
+    end = len(body)
+    view = memoryview(body)
+    while at + _HEAD.size <= end:
+        form, attribute, value = _HEAD.unpack_from(view, at)
+        start = at
+        at += _HEAD.size + (value if form == _PAYLOAD_FOLLOWS else 0)
+        if at > end:
+            raise Malformed(f"attribute 0x{attribute:02x} of {value} bytes does not fit into {end}", start)
+        if wanted is None or attribute in wanted:
+            if form == _PAYLOAD_FOLLOWS:
+                yield Item(attribute, 0, view[start + _HEAD.size : at], start)
+            else:
+                yield Item(attribute, value, _NOTHING, start)

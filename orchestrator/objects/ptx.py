@@ -13,12 +13,8 @@ _COMMENT = re.compile(r"//[^\n]*|/\*(?:.*?\*/|.*\Z)", re.DOTALL)
 _VERSION = re.compile(r"\s*\.version\s+(\d+\.\d+)\s")
 _TARGET = re.compile(r"\s*\.target[ \t]+(\w[^\n]{0,1000})\n")
 _ADDRESS_SIZE = re.compile(r"\s*\.address_size\s+(\d{1,4})\s")
-_TOKEN = re.compile(
-    r"\.entry\s+(?P<entry>[\w$.]{1,65536})"
-    r"|\.(?P<bound>maxntid|reqntid|minnctapersm|maxnreg)\s+"
-    r"(?P<numbers>\d{1,9}(?:\s*,\s*\d{1,9}){0,2})"
-    r"|(?P<body>[{;])"
-)
+_ENTRY = re.compile(r"\.entry\s+([\w$.]{1,65536})")
+_BOUND = re.compile(r"\.(maxntid|reqntid|minnctapersm|maxnreg)\s+(\d{1,9}(?:\s*,\s*\d{1,9}){0,2})")
 _NUMBER = re.compile(rb"\d{1,9}")
 _STRING = re.compile(rb"\.b8\s+([\w$.]{1,65536})\[\d*\]\s*=\s*\{([0-9,\s]*)\}")
 
@@ -67,20 +63,21 @@ def read_ptx(data: Bytes) -> Ptx:
 
 
 def _entries(text: str) -> Iterator[PtxEntry]:
-    """One pass over the text: bounds stand between a kernel's parameter list and its body."""
-    name = ""
-    bounds: dict[str, tuple[int, ...]] = {}
-    for token in _TOKEN.finditer(text):
-        kind = token.lastgroup
-        if kind == "entry":
-            if name:
-                yield _entry(name, bounds)
-            name, bounds = token["entry"], {}
-        elif kind == "numbers":
-            bounds[token["bound"]] = tuple(int(number) for number in token["numbers"].split(","))
-        elif name:
-            yield _entry(name, bounds)
-            name = ""
+    """Bounds stand between a kernel's parameter list and its body."""
+    for name, start, limit in _spans(text):
+        ends = [end for end in (text.find("{", start, limit), text.find(";", start, limit)) if end >= 0]
+        bounds = {
+            found[1]: tuple(int(number) for number in found[2].split(","))
+            for found in _BOUND.finditer(text, start, min(ends, default=limit))
+        }
+        yield _entry(name, bounds)
+
+
+def _spans(text: str) -> list[tuple[str, int, int]]:
+    """Name of each kernel, and where the text begins and ends in which nothing but it can be."""
+    found = [(match[1], match.start(), match.end()) for match in _ENTRY.finditer(text)]
+    limits = [start for _name, start, _end in found[1:]] + [len(text)]
+    return [(name, end, limit) for (name, _start, end), limit in zip(found, limits, strict=False)]
 
 
 def _entry(name: str, bounds: dict[str, tuple[int, ...]]) -> PtxEntry:
@@ -104,10 +101,8 @@ def _triple(bound: tuple[int, ...] | None) -> tuple[int, int, int] | None:
 def entry_bodies(data: Bytes) -> dict[str, str]:
     """The text of each kernel, from its parameters to the end of its body, without comments."""
     text = _COMMENT.sub("", printable(data).rstrip("\0"))
-    starts = [(found["entry"], found.end()) for found in _TOKEN.finditer(text) if found["entry"]]
     found = {}
-    limits = [start for _name, start in starts[1:]] + [len(text)]
-    for (name, start), limit in zip(starts, limits, strict=False):
+    for name, start, limit in _spans(text):
         end = text.find("\n}", start, limit)  # nvcc closes functions, and nothing else, in the first column
         found[name] = text[start : end if end >= 0 else limit]
     return found

@@ -61,19 +61,22 @@ def search(
     for piece in walk(data, open_member):
         if piece.sealed:
             sealed.append(f"{piece.place or 'the file'} ({piece.sealed})")
-        for hit in _hits(piece, pattern):
-            if piece.offset is None:
-                elsewhere.append(hit)
-            else:
-                by_offset[piece.offset + hit.offset] = hit
-            if len(by_offset) + len(elsewhere) >= limit:
-                return Search((*by_offset.values(), *elsewhere), tuple(sealed), True)
+        with piece.located():
+            for hit in _hits(piece, pattern):
+                if piece.offset is None:
+                    elsewhere.append(hit)
+                else:
+                    by_offset[piece.offset + hit.offset] = hit
+                if len(by_offset) + len(elsewhere) >= limit:
+                    return Search((*by_offset.values(), *elsewhere), tuple(sealed), True)
     return Search((*by_offset.values(), *elsewhere), tuple(sealed), False)
 
 
 def _hits(piece: Piece, pattern: re.Pattern[bytes]) -> Iterator[Hit]:
-    places = _Places(read_elf(piece.data)) if piece.form in _ELF_FORMS else None
+    places: _Places | None = None
     for found in pattern.finditer(piece.data):
+        if places is None and piece.form in _ELF_FORMS:
+            places = _Places(read_elf(piece.data))
         inner = places.name(found.start()) if places else ""
         place = f"{piece.place} {inner}".strip() or "the file"
         yield Hit(place, found.start(), _excerpt(piece.data, found.start(), found.end()))

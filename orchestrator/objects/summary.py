@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from orchestrator.objects.contents import HOST_FORMS, Form, OpenMember, Piece, walk
@@ -53,18 +53,27 @@ def summarize(data: Bytes, open_member: OpenMember | None = None) -> Iterator[Pi
 
 def summarize_piece(piece: Piece) -> PieceSummary:
     """Read one piece."""
-    common = (piece.form, piece.place, piece.arch, piece.compression, piece.stored, len(piece.data))
-    told = (*common, piece.options, piece.sealed)
-    if piece.sealed:
-        return PieceSummary(*told)
+    plain = PieceSummary(
+        piece.form,
+        piece.place,
+        piece.arch,
+        piece.compression,
+        piece.stored,
+        len(piece.data),
+        piece.options,
+        piece.sealed,
+    )
+    with piece.located():
+        return plain if piece.sealed else _read(piece, plain)
+
+
+def _read(piece: Piece, plain: PieceSummary) -> PieceSummary:
     if piece.form is Form.CUBIN:
         cubin = read_cubin(piece.data, piece.arch)
         toolkit = f"{cubin.toolkit // 10}.{cubin.toolkit % 10}" if cubin.toolkit else ""
-        return PieceSummary(
-            piece.form,
-            piece.place,
-            cubin.arch,
-            *told[3:],
+        return replace(
+            plain,
+            arch=cubin.arch,
             relocatable=cubin.relocatable,
             toolkit=toolkit,
             tools=cubin.tools,
@@ -72,10 +81,10 @@ def summarize_piece(piece: Piece) -> PieceSummary:
             stamps=cubin.stamps,
         )
     if piece.form is Form.PTX:
-        return PieceSummary(*told, ptx_entries=read_ptx(piece.data).entries)
+        return replace(plain, ptx_entries=read_ptx(piece.data).entries)
     if piece.form in HOST_FORMS:
-        return PieceSummary(*told, stamps=read_stamps(read_elf(piece.data)))
-    return PieceSummary(*told)
+        return replace(plain, stamps=read_stamps(read_elf(piece.data)))
+    return plain
 
 
 def texts_of(piece: Piece) -> Iterator[str]:
@@ -84,14 +93,15 @@ def texts_of(piece: Piece) -> Iterator[str]:
     """
     if piece.sealed:
         return
-    if piece.form is Form.PTX:
-        for _name, text in ptx_strings(piece.data):
-            yield from _texts(text)
-    elif piece.form is Form.CUBIN or piece.form in HOST_FORMS:
-        elf = read_elf(piece.data)
-        for section in elf.sections:
-            if section.type != SHT_NOBITS and section.name.startswith(_TEXT_SECTIONS):
-                yield from _texts(elf.body(section))
+    with piece.located():
+        if piece.form is Form.PTX:
+            for _name, text in ptx_strings(piece.data):
+                yield from _texts(text)
+        elif piece.form is Form.CUBIN or piece.form in HOST_FORMS:
+            elf = read_elf(piece.data)
+            for section in elf.sections:
+                if section.type != SHT_NOBITS and section.name.startswith(_TEXT_SECTIONS):
+                    yield from _texts(elf.body(section))
 
 
 def _texts(data: Bytes) -> Iterator[str]:

@@ -67,7 +67,7 @@ def record(layout: struct.Struct, data: Bytes, offset: int, what: str) -> tuple[
 
 def printable(raw: Bytes) -> str:
     """Bytes of a name as text. Names are UTF-8 where they are text at all; other bytes become escapes."""
-    return bytes(raw).decode("utf-8", "backslashreplace")
+    return str(raw, "utf-8", "backslashreplace")
 
 
 class NameTable:
