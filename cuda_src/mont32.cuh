@@ -229,7 +229,7 @@ __host__ __device__ __forceinline__ void device_sub(uint32_t* out, const uint32_
 }
 
 // out = a b / R mod p, rows of the product and of the reduction by turns in one window: fewer registers than a
-// wide product. The window ends below 2p.
+// wide product. The window ends below 2p; so it does for a factor of up to 2p, since 4 p < R.
 template <class P>
 __host__ __device__ __forceinline__ void device_mul(uint32_t* out, const uint32_t* a, const uint32_t* b) {
   constexpr unsigned N = P::words;

@@ -40,6 +40,17 @@ struct Stretches {
   }
 };
 
+// Inline over Fq, where the sum then stays in registers; over Fq2 it does not fit there beside the products.
+template <class P>
+__device__ __forceinline__ void accumulate_point(Xyzz<Field<P>>& sum, const Affine<Field<P>>& point) {
+  sum = add(sum, point);
+}
+
+template <class Base>
+__device__ __forceinline__ void accumulate_point(Xyzz<Quadratic<Base>>& sum, const Affine<Quadratic<Base>>& point) {
+  add_to(sum, point);
+}
+
 template <class F>
 __device__ __forceinline__ void accumulate(const Source<F>& in, const Stretches& stretches, Xyzz<F>* sums,
                                            Xyzz<F>* partials, uint32_t* partial_buckets) {
@@ -64,7 +75,7 @@ __device__ __forceinline__ void accumulate(const Source<F>& in, const Stretches&
       while (next == k);
       target = sums + bucket;
     }
-    sum = add(sum, in.point(k));
+    accumulate_point(sum, in.point(k));
   }
   *target = sum;
 }
@@ -85,9 +96,9 @@ __device__ __forceinline__ void add_partials(const Stretches& stretches, uint32_
   const uint32_t number = thread - starter - 1;
   if (number % (FAN_IN * stride) != 0 || (stride > 1 && run <= stride)) return;
   Xyzz<F> sum = partials[thread];
-  for (uint32_t m = 1; m < FAN_IN && number + m * stride < run; ++m) sum = add(sum, partials[thread + m * stride]);
+  for (uint32_t m = 1; m < FAN_IN && number + m * stride < run; ++m) add_to(sum, partials[thread + m * stride]);
   if (run <= FAN_IN * stride) {
-    sums[bucket] = add(sums[bucket], sum);
+    add_to(sums[bucket], sum);
   } else {
     partials[thread] = sum;
   }

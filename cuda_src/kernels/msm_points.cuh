@@ -27,5 +27,15 @@ template <class F> struct Source {
   }
 };
 
+// Additions as calls, for the narrow and deep parts: inlined a dozen times they would take minutes to compile and
+// overflow the instruction cache. The operands' way through local memory is short beside 14 multiplications.
+template <class F> __device__ __noinline__ void add_to(Xyzz<F>& sum, const Xyzz<F>& other) { sum = add(sum, other); }
+
+template <class F> __device__ __noinline__ void add_to(Xyzz<F>& sum, const Affine<F>& other) { sum = add(sum, other); }
+
+template <class F> __device__ __noinline__ void double_times(Xyzz<F>& p, uint32_t times) {
+  for (uint32_t i = 0; i < times; ++i) p = dbl(p);
+}
+
 }  // namespace msm
 }  // namespace freshproof

@@ -7,22 +7,13 @@
 //
 // Cost: 2 additions of 12 M + 2 S a bucket; about 50 additions deep.
 #pragma once
-#include "../curve.cuh"
 #include "batch_inverse.cuh"
-#include "grid.cuh"
+#include "msm_points.cuh"
 
 namespace freshproof {
 namespace msm {
 
 constexpr uint32_t LANES = 32;
-
-// The additions of the deep, narrow part are calls: inlined a dozen times they would take minutes to compile and
-// overflow the instruction cache, and their operands' way through local memory is short beside 14 multiplications.
-template <class F> __device__ __noinline__ void add_to(Xyzz<F>& sum, const Xyzz<F>& other) { sum = add(sum, other); }
-
-template <class F> __device__ __noinline__ void double_times(Xyzz<F>& p, uint32_t times) {
-  for (uint32_t i = 0; i < times; ++i) p = dbl(p);
-}
 
 // The sum over the warp, valid in lane 0.
 template <class F> __device__ __forceinline__ Xyzz<F> warp_sum(Xyzz<F> sum) {

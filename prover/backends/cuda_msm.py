@@ -24,8 +24,9 @@ BLOCK = 128
 """Threads of a block that handles points."""
 SORT_BLOCK = 256
 SCAN_BLOCK = 1024
-PAIR_BLOCKS_AN_SM = 4
-ACCUMULATE_BLOCKS_AN_SM = 3
+PAIR_BLOCKS_AN_SM: dict[Group, int] = {"g1": 4, "g2": 2}
+"""Blocks that an SM's registers hold: the bounds in ``cuda_src/kernels_msm_*.cu``."""
+ACCUMULATE_BLOCKS_AN_SM: dict[Group, int] = {"g1": 3, "g2": 2}
 COUNT_BLOCKS_AN_SM = 8
 
 
@@ -73,8 +74,8 @@ class Msm:
         self._kernels: dict[str, Launch] = {}
         self._multiprocessors = multiprocessors
         self.grid = Grid(
-            pair=multiprocessors * PAIR_BLOCKS_AN_SM * BLOCK,
-            accumulate=multiprocessors * ACCUMULATE_BLOCKS_AN_SM * BLOCK,
+            pair=multiprocessors * PAIR_BLOCKS_AN_SM[group] * BLOCK,
+            accumulate=multiprocessors * ACCUMULATE_BLOCKS_AN_SM[group] * BLOCK,
         )
 
     def shape(self, n: int, *, max_tables: int) -> Shape:
