@@ -16,7 +16,7 @@ using Wide = unsigned __int128;
 
 // a + b + carry; the carry out replaces `carry`.
 FRESHPROOF_ALWAYS_INLINE uint64_t add_carry(uint64_t a, uint64_t b, unsigned char& carry) {
-#ifdef __x86_64__
+#ifdef FRESHPROOF_X86_64
   unsigned long long sum;
   carry = __builtin_ia32_addcarryx_u64(carry, a, b, &sum);
   return sum;
@@ -29,7 +29,7 @@ FRESHPROOF_ALWAYS_INLINE uint64_t add_carry(uint64_t a, uint64_t b, unsigned cha
 
 // a - b - borrow; the borrow out replaces `borrow`.
 FRESHPROOF_ALWAYS_INLINE uint64_t sub_borrow(uint64_t a, uint64_t b, unsigned char& borrow) {
-#ifdef __x86_64__
+#ifdef FRESHPROOF_X86_64
   unsigned long long difference;
   borrow = __builtin_ia32_sbb_u64(borrow, a, b, &difference);
   return difference;
@@ -49,7 +49,7 @@ FRESHPROOF_ALWAYS_INLINE uint64_t multiply_add(uint64_t t, uint64_t a, uint64_t 
 
 // out = t mod p for t < 2p, without a branch.
 template <class P> FRESHPROOF_ALWAYS_INLINE void limbs_reduce(Limb* out, const uint64_t (&t)[P::words / 2]) {
-#ifdef __x86_64__
+#ifdef FRESHPROOF_X86_64
   x86_reduce(out, t, modulus_limbs<P>.limb);
 #else
   constexpr unsigned N = P::words / 2;
@@ -104,7 +104,7 @@ __attribute__((noinline)) void limbs_mul_portable(Limb* out, const Limb* a, cons
 
 // out = a * b / R mod p. Out of line: the multiplication wants every register for itself.
 template <class P> __attribute__((noinline)) void limbs_mul(Limb* out, const Limb* a, const Limb* b) {
-#ifdef __x86_64__
+#ifdef FRESHPROOF_X86_64
   if (use_adx) {
     uint64_t t[P::words / 2];
     adx_mul<P::negative_inverse64>(t, a, b, modulus_limbs<P>.limb);

@@ -29,3 +29,8 @@
 #if defined(__CUDA_ARCH__) || defined(FRESHPROOF_EMULATE_PTX)
 #define FRESHPROOF_WORDS32
 #endif
+
+// Assembly for x86-64; -DFRESHPROOF_PORTABLE tests what other processors run.
+#if defined(__x86_64__) && !defined(FRESHPROOF_PORTABLE)
+#define FRESHPROOF_X86_64
+#endif
