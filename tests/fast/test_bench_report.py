@@ -58,6 +58,12 @@ def test_the_report_names_checker_digest_and_record():
     assert "sha256:k" not in text
 
 
+def test_the_outer_clock_is_divided_too():
+    text = "\n".join(run_lines(RUN))
+    assert "request to reply: 0.020 s" in text
+    assert "0.008 s the check and 0.001 s the rest" in text
+
+
 def test_a_large_unaccounted_share_is_warned_of():
     assert "no phase accounts for 18.2%" in "\n".join(run_lines(RUN))
     assert "no phase accounts" not in "\n".join(run_lines(measured(sample(0, 9))))
