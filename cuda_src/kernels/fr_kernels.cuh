@@ -10,17 +10,20 @@ using P = FRESHPROOF_CURVE::FrParams;
 using F = Field<P>;
 }  // namespace freshproof
 
-// One NTT pass of 2^K-point columns over gridDim.y vectors, `n` elements apart. See ntt_pass.cuh: pass.
-// 128 registers: 16 warps an SM, enough for the multiplier (a wide multiplication keeps its pipe for 4 clocks) and
-// for one block's loads to hide behind another's arithmetic.
+// Threads an SM for the NTT passes: with 512 a thread has 128 registers. Enough for the multiplier (a wide
+// multiplication keeps its pipe for 4 clocks), and one block's loads hide behind another's arithmetic.
+#ifndef FRESHPROOF_NTT_THREADS
+#define FRESHPROOF_NTT_THREADS 512
+#endif
+
+// One NTT pass of 2^K-point columns over gridDim.y vectors that lie side by side. See ntt_pass.cuh: pass.
 #define FRESHPROOF_NTT_PASS(K)                                                                                        \
   extern "C" __global__ void __launch_bounds__(freshproof::ntt::Tile<K>::threads,                                    \
-                                               512 / freshproof::ntt::Tile<K>::threads)                              \
+                                               FRESHPROOF_NTT_THREADS / freshproof::ntt::Tile<K>::threads)           \
       ntt_pass_##K(uint4* out, const uint4* in, const uint4* factors, const uint4* twiddles, uint32_t log_n,          \
                    uint32_t log_s, uint32_t log_f, uint32_t flip) {                                                   \
-    const size_t vector = size_t(blockIdx.y) << (log_n + 1);                                                          \
     freshproof::ntt::pass<freshproof::P, K>(                                                                          \
-        {out + vector, in + vector, factors, twiddles, {log_n, log_s, flip != 0}, log_f});                            \
+        {out, in, factors, twiddles, {log_n, log_s, flip != 0}, log_f, blockIdx.y});                                  \
   }
 
 FRESHPROOF_NTT_PASS(3)
@@ -37,14 +40,14 @@ extern "C" __global__ void ntt_direct(uint4* data, const uint4* factors, const f
   freshproof::ntt::direct<freshproof::P>(data + (size_t(blockIdx.y) << (log_n + 1)), factors, roots, log_n, flip != 0);
 }
 
-// out: 4 planes of 2^log_entries words. See ntt_tables.cuh: factor_entry.
-extern "C" __global__ void ntt_factors(uint4* out, const freshproof::F* low, const freshproof::F* high,
+// table: 2^log_entries constants. See ntt_tables.cuh: factor_entry.
+extern "C" __global__ void ntt_factors(uint4* table, const freshproof::F* low, const freshproof::F* high,
                                        const freshproof::F* scale, uint32_t log_low, uint32_t log_entries,
                                        uint32_t log_f, uint32_t alpha, uint32_t beta) {
   const freshproof::ntt::Powers<freshproof::P> power{low, high, log_low, *scale};
   const uint32_t step = gridDim.x * blockDim.x;
   for (uint32_t k = blockIdx.x * blockDim.x + threadIdx.x; k < 1u << log_entries; k += step) {
-    freshproof::ntt::factor_entry<freshproof::P>(out, log_entries, log_f, alpha, beta, power, k);
+    freshproof::ntt::factor_entry<freshproof::P>(table, log_f, alpha, beta, power, k);
   }
 }
 

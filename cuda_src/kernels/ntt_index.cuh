@@ -26,11 +26,15 @@ struct PassShape {
   bool flip;
 };
 
+#ifndef FRESHPROOF_NTT_COLUMNS_9
+#define FRESHPROOF_NTT_COLUMNS_9 4
+#endif
+
 // The tile of a block: R rows by C columns, R C / 8 threads. C makes a row of the tile 128 contiguous bytes or more.
 template <unsigned K> struct Tile {
   static constexpr unsigned rows = 1u << K;
   static constexpr unsigned units = rows / 8;
-  static constexpr unsigned columns = K >= 9 ? 4 : 1024u / rows;
+  static constexpr unsigned columns = K >= 9 ? FRESHPROOF_NTT_COLUMNS_9 : 1024u / rows;
   static constexpr unsigned threads = units * columns;
   static constexpr unsigned rounds = (K + 2) / 3;
   // Bits of the last round: 3, or what is left.
@@ -78,18 +82,22 @@ template <unsigned K> __host__ __device__ __forceinline__ uint32_t slot(uint32_t
   return (row + (row >> 3)) * Tile<K>::columns + column;
 }
 
-// Start of a round's twiddles, in 16-byte units, for the round that begins with sub-transforms of length 2^log_s:
-// after the radix-8 rounds before it, which have 7 entries of 64 bytes for each q, from length 8 on.
-__host__ __device__ __forceinline__ uint32_t round_offset(unsigned log_s) {
-  uint32_t offset = 0;
-  for (unsigned done = 3; done < log_s; done += 3) offset += 7u * 4u << done;
-  return offset;
+// From the slot of output t of a radix-8 group to that of output t + 1, s rows on: s is 1 and t < 8 stays within the
+// eight rows of the group, or s is a multiple of 8. One address then serves the eight outputs.
+template <unsigned K> __host__ __device__ __forceinline__ uint32_t slot_step(unsigned log_s) {
+  return (log_s == 0 ? 1u : 9u << (log_s - 3)) * Tile<K>::columns;
 }
 
-// Position of w_(s 2^bits)^(q k), k > 0, in its round's twiddles: plane m of 4 (w low, w high, quotient low, high).
-__host__ __device__ __forceinline__ uint32_t round_entry(unsigned log_s, uint32_t k, unsigned m, uint32_t q) {
-  return (((k - 1) * 4 + m) << log_s) + q;
+// Entry w_(s 2^bits)^(q k), k > 0, in the table of twiddles of all rounds: s (k - 1) + q after those of the radix-8
+// rounds before it, from length 8 on, which have 7 entries for each q: 7 (8 + 64 + ... + s / 8) = s - 8.
+__host__ __device__ __forceinline__ uint32_t round_entry(unsigned log_s, uint32_t k, uint32_t q) {
+  return (k << log_s) + q - 8;
 }
+
+// Where a table keeps entry k, a constant of 64 bytes: 16-byte piece m (0, 1: w; 2, 3: its quotient) is at
+// table_piece(k) + 8 m. Eight entries interleave, so that lanes with successive entries read 128 bytes at a time, and
+// one address reaches all four pieces.
+__host__ __device__ __forceinline__ uint32_t table_piece(uint32_t k) { return (k >> 3) * 32 + (k & 7); }
 
 }  // namespace ntt
 }  // namespace freshproof

@@ -25,10 +25,11 @@ struct alignas(16) uint4 {
 struct PassArguments {
   uint4* out;            // n elements; may be `in` when n = s R (the last pass)
   const uint4* in;       // n elements
-  const uint4* factors;  // 4 planes of 2^(log_f + K) 16-byte words (w low, w high, quotient low, high), or null
-  const uint4* twiddles; // of the rounds inside the tile: round_offset, round_entry
+  const uint4* factors;  // table of 2^(log_f + K) constants (factor_index, table_piece), or null
+  const uint4* twiddles; // table of the rounds inside the tile (round_entry, table_piece)
   PassShape shape;
   unsigned log_f;
+  unsigned vector;       // which of the vectors, n elements each, that lie side by side in `in` and `out`
 };
 
 template <class P> __host__ __device__ __forceinline__ Field<P> join_halves(uint4 low, uint4 high) {
@@ -43,19 +44,22 @@ template <class P> __host__ __device__ __forceinline__ uint4 high_half(const Fie
   return uint4{v.w[4], v.w[5], v.w[6], v.w[7]};
 }
 
-// v * w, the constant's words and quotient from four 16-byte words, `stride` apart.
+// v * w for entry k of a table of constants.
 template <class P>
-__host__ __device__ __forceinline__ Field<P> times_table(const Field<P>& v, const uint4* entry, size_t stride) {
-  const Field<P> w = join_halves<P>(entry[0], entry[stride]);
-  const Field<P> quotient = join_halves<P>(entry[2 * stride], entry[3 * stride]);
+__host__ __device__ __forceinline__ Field<P> times_table(const Field<P>& v, const uint4* table, uint32_t k) {
+  const uint4* entry = table + table_piece(k);
+  const Field<P> w = join_halves<P>(entry[0], entry[8]);
+  const Field<P> quotient = join_halves<P>(entry[16], entry[24]);
   Field<P> out;
   shoup_mul<P>(out.w, v.w, ArrayWords{w.w}, ArrayWords{quotient.w});
   return out;
 }
 
-// (a - b) w_8^k: the difference stays below 2p unreduced, as shoup_mul allows.
+// (a - b) w_8^k: the difference stays below 2p unreduced, as shoup_mul allows. Where the table has -w_8^k, b - a.
 template <class P, unsigned k>
-__host__ __device__ __forceinline__ Field<P> times_root(const Field<P>& a, const Field<P>& b) {
+__host__ __device__ __forceinline__ Field<P> times_root(const Field<P>& first, const Field<P>& second) {
+  const Field<P>& a = EighthRoots<P>::negated(k) ? second : first;
+  const Field<P>& b = EighthRoots<P>::negated(k) ? first : second;
   uint32_t difference[P::words];
   difference[0] = ptx::sub_cc(a.w[0], b.w[0]);
   FRESHPROOF_UNROLL
@@ -114,16 +118,16 @@ template <class P, unsigned K> struct Pass {
 
   // Read 8 rows, multiplied by their factors if there are any.
   static __host__ __device__ __forceinline__ void load(F* v, const PassArguments& a, uint32_t column, uint32_t unit) {
+    const uint4* in = a.in + (size_t(a.vector) << (a.shape.log_n + 1));
     FRESHPROOF_UNROLL
     for (unsigned j = 0; j < 8; ++j) {
       const size_t k = read_index<K>(a.shape, column, unit + j * T::units);
-      v[j] = join_halves<P>(a.in[2 * k], a.in[2 * k + 1]);
+      v[j] = join_halves<P>(in[2 * k], in[2 * k + 1]);
     }
     if (a.factors == nullptr) return;
-    const size_t plane = size_t(1) << (a.log_f + K);
     FRESHPROOF_UNROLL
     for (unsigned j = 0; j < 8; ++j) {
-      v[j] = times_table<P>(v[j], a.factors + factor_index(a.log_f, column, unit + j * T::units), plane);
+      v[j] = times_table<P>(v[j], a.factors, factor_index(a.log_f, column, unit + j * T::units));
     }
   }
 
@@ -132,14 +136,13 @@ template <class P, unsigned K> struct Pass {
   static __host__ __device__ __forceinline__ void round(F* v, const uint4* twiddles, unsigned log_s, uint32_t unit) {
     constexpr unsigned groups = 8u >> Bits;
     if (log_s > 0) {
-      const uint4* start = twiddles + round_offset(log_s);
       FRESHPROOF_UNROLL
       for (unsigned e = 0; e < groups; ++e) {
         const uint32_t q = group_index<K>(unit, e) & ((1u << log_s) - 1);
         FRESHPROOF_UNROLL
         for (unsigned k = 1; k < 1u << Bits; ++k) {
           F& x = v[e + groups * k];
-          x = times_table<P>(x, start + round_entry(log_s, k, 0, q), size_t(1) << log_s);
+          x = times_table<P>(x, twiddles, round_entry(log_s, k, q));
         }
       }
     }
@@ -164,27 +167,34 @@ template <class P, unsigned K> struct Pass {
   // Outputs of a radix-8 round into the exchange, and the rows of the next round out of it.
   static __host__ __device__ __forceinline__ void put(const F* v, uint4* shared, unsigned log_s, uint32_t unit,
                                                       uint32_t lane_column) {
-    outputs<3>(v, log_s, unit, [&](uint32_t row, const F& x) {
-      shared[slot<K>(row, lane_column)] = low_half(x);
-      shared[T::slots + slot<K>(row, lane_column)] = high_half(x);
-    });
+    uint4* first = shared + slot<K>(group_row(3, log_s, unit, 0), lane_column);
+    const uint32_t step = slot_step<K>(log_s);
+    FRESHPROOF_UNROLL
+    for (unsigned t = 0; t < 8; ++t) {
+      first[t * step] = low_half(v[reverse<3>(t)]);
+      first[t * step + T::slots] = high_half(v[reverse<3>(t)]);
+    }
   }
 
   static __host__ __device__ __forceinline__ void get(F* v, const uint4* shared, uint32_t unit, uint32_t lane_column) {
+    const uint4* first = shared + slot<K>(unit, lane_column);
     FRESHPROOF_UNROLL
     for (unsigned j = 0; j < 8; ++j) {
-      const uint32_t at = slot<K>(unit + j * T::units, lane_column);
-      v[j] = join_halves<P>(shared[at], shared[T::slots + at]);
+      // Where the rows lie a multiple of eight apart, so do their slots: constant offsets from the first.
+      const uint32_t at = T::units % 8 == 0 ? j * slot<K>(T::units, 0)
+                                            : slot<K>(unit + j * T::units, lane_column) - slot<K>(unit, lane_column);
+      v[j] = join_halves<P>(first[at], first[at + T::slots]);
     }
   }
 
   // The last round's outputs, to where the pass writes them.
   static __host__ __device__ __forceinline__ void store(const F* v, const PassArguments& a, uint32_t column,
                                                         uint32_t unit) {
+    uint4* out = a.out + (size_t(a.vector) << (a.shape.log_n + 1));
     outputs<T::last_bits>(v, K - T::last_bits, unit, [&](uint32_t row, const F& x) {
       const size_t k = write_index<K>(a.shape, column, row);
-      a.out[2 * k] = low_half(x);
-      a.out[2 * k + 1] = high_half(x);
+      out[2 * k] = low_half(x);
+      out[2 * k + 1] = high_half(x);
     });
   }
 };
@@ -209,7 +219,7 @@ template <class P, unsigned K> __device__ __forceinline__ void pass(const PassAr
   while (true) {  // the radix-8 rounds: one copy of their code, so that a pass stays in the instruction cache
     S::template round<3>(v, a.twiddles, log_s, unit);
     if (T::last_bits == 3 && log_s + 3 == K) break;
-    if (log_s > 0) __syncthreads();  // everyone has read what the exchange held
+    __syncthreads();  // everyone has read what the exchange held
     S::put(v, shared, log_s, unit, lane_column);
     __syncthreads();
     S::get(v, shared, unit, lane_column);

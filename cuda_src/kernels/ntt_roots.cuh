@@ -1,10 +1,12 @@
 // The eighth roots of unity w_8^k, k = 1, 2, 3, of both scalar fields: the constants of a radix-8 butterfly.
 //
-// w_8 = 5^((r - 1) / 8), as in snarkjs. Each comes in standard form with floor(w 2^256 / r), for shoup_mul; as
-// constants of the code they are immediates and cost no load. Little-endian 32-bit words.
+// w_8 = 5^((r - 1) / 8), as in snarkjs. Each, or its negative where that is shorter, comes in standard form with
+// floor(w 2^256 / r), for shoup_mul; as constants of the code they are immediates and cost no load. The square root of
+// -1, w_8^2, is +-x^3 or a short polynomial in the curve's parameter x: 192 bits. Little-endian 32-bit words.
 #pragma once
 #include "../params_bls12_381.cuh"
 #include "../params_bn254.cuh"
+#include "ntt_shoup.cuh"
 
 namespace freshproof {
 namespace ntt {
@@ -12,11 +14,13 @@ namespace ntt {
 template <class P> struct EighthRoots;
 
 template <> struct EighthRoots<Bn254::FrParams> {
+  // Whether entry k is -w_8^k.
+  __host__ __device__ static constexpr bool negated(unsigned k) { return k == 2; }
   __host__ __device__ static constexpr uint32_t root(unsigned k, unsigned i) {
     constexpr uint32_t value[3][8] = {{0xc1bd5e80, 0x948dad4a, 0xf8170a0a, 0x52627366,
                                        0x96afef36, 0xec9b9e2f, 0xc8c14f22, 0x2b337de1},
-                                      {0x8f703636, 0x23120470, 0xfd736bec, 0x5cea24f6,
-                                       0x3fd84104, 0x048b6e19, 0xe131a029, 0x30644e72},
+                                      {0x608fc9cb, 0x20cff123, 0x7c4604a5, 0xcb49c351,
+                                       0x41a91758, 0xb3c4d79d, 0x00000000, 0x00000000},
                                       {0xe846a566, 0xb8d01be8, 0x3852513a, 0x07c2d99b,
                                        0x50893a6f, 0xbd157ac8, 0x49b959cc, 0x1d593761}};
     return value[k - 1][i];
@@ -24,8 +28,8 @@ template <> struct EighthRoots<Bn254::FrParams> {
   __host__ __device__ static constexpr uint32_t quotient(unsigned k, unsigned i) {
     constexpr uint32_t value[3][8] = {{0x5a5283c1, 0xdd8afcc5, 0xffd81d31, 0x6d3e4a2d,
                                        0x2ed0370f, 0x74b83bc6, 0x9d809d8a, 0xe48a5eea},
-                                      {0xb1231075, 0x2ec276cb, 0x7787989e, 0x97612143,
-                                       0xdae8fa84, 0x48fed6bf, 0xfffffffc, 0xffffffff},
+                                      {0x4edcef8a, 0xd13d8934, 0x88786761, 0x689edebc,
+                                       0x2517057b, 0xb7012940, 0x00000003, 0x00000000},
                                       {0x8da29e9a, 0x6fd8ed2b, 0x5fedd0d9, 0xe5a47a83,
                                        0x33448e64, 0x2c9100ba, 0xb0622cd5, 0x9b420ab1}};
     return value[k - 1][i];
@@ -33,6 +37,8 @@ template <> struct EighthRoots<Bn254::FrParams> {
 };
 
 template <> struct EighthRoots<Bls12_381::FrParams> {
+  // Whether entry k is -w_8^k.
+  __host__ __device__ static constexpr bool negated(unsigned) { return false; }
   __host__ __device__ static constexpr uint32_t root(unsigned k, unsigned i) {
     constexpr uint32_t value[3][8] = {{0x688bc087, 0x8dd702cb, 0x78eaa4fe, 0xa0328240,
                                        0x98ca5b22, 0xa733b23a, 0x25a31660, 0x3f96405d},
@@ -62,4 +68,13 @@ template <class P, unsigned k> struct RootQuotientWords {
 };
 
 }  // namespace ntt
+
+template <class P, unsigned k> struct KnownWords<ntt::RootWords<P, k>> {
+  static constexpr bool value = true;
+};
+
+template <class P, unsigned k> struct KnownWords<ntt::RootQuotientWords<P, k>> {
+  static constexpr bool value = true;
+};
+
 }  // namespace freshproof

@@ -6,11 +6,42 @@
 // form (both stay in it). Source: Harvey, "Faster arithmetic for number-theoretic transforms" (J. Symb. Comp. 2014),
 // section 3, who credits V. Shoup.
 //
-// Words: a functor w(i), i < N; constants known to the compiler become immediates.
+// Words: a functor w(i), i < N. Constants known to the compiler say so (KnownWords); they become immediates, and their
+// words 0 and 1 additions.
 #pragma once
 #include "../mont32.cuh"
 
 namespace freshproof {
+
+template <class Words> struct KnownWords {
+  static constexpr bool value = false;
+};
+
+// (high, low) += y(i) x, as one step of a carry chain that Starts here or goes on.
+template <bool Starts, class Words>
+__host__ __device__ __forceinline__ void add_low_word(uint32_t& low, const Words& y, unsigned i, uint32_t x) {
+  if (KnownWords<Words>::value && y(i) < 2) {
+    low = Starts ? ptx::add_cc(low, y(i) == 0 ? 0 : x) : ptx::addc_cc(low, y(i) == 0 ? 0 : x);
+  } else {
+    low = Starts ? ptx::mad_lo_cc(y(i), x, low) : ptx::madc_lo_cc(y(i), x, low);
+  }
+}
+
+template <class Words>
+__host__ __device__ __forceinline__ void add_high_word(uint32_t& high, const Words& y, unsigned i, uint32_t x) {
+  high = KnownWords<Words>::value && y(i) < 2 ? ptx::addc_cc(high, 0) : ptx::madc_hi_cc(y(i), x, high);
+}
+
+template <class Words>
+__host__ __device__ __forceinline__ void add_word_product(bool starts, uint32_t& low, uint32_t& high, const Words& y,
+                                                          unsigned i, uint32_t x) {
+  if (starts) {
+    add_low_word<true>(low, y, i, x);
+  } else {
+    add_low_word<false>(low, y, i, x);
+  }
+  add_high_word(high, y, i, x);
+}
 
 // Even and odd accumulators as in mont32.cuh, here for the upper words of a product: columns N - 2 and up.
 // t = floor(x q / B^N), or one less: the columns below N - 2 are left out, which are worth under 14 / B.
@@ -25,16 +56,14 @@ __host__ __device__ __forceinline__ void high_product(uint32_t* t, const uint32_
     FRESHPROOF_UNROLL
     for (unsigned i = even_start; i < N; i += 2) {
       const unsigned k = i + j - (N - 2);
-      even[k] = i == even_start ? ptx::mad_lo_cc(q(i), x[j], even[k]) : ptx::madc_lo_cc(q(i), x[j], even[k]);
-      even[k + 1] = ptx::madc_hi_cc(q(i), x[j], even[k + 1]);
+      add_word_product(i == even_start, even[k], even[k + 1], q, i, x[j]);
     }
     if (j % 2 == 0 && j > 0) even[j + 2] = ptx::addc(0, 0);  // the row ended below a new pair: its carry opens it
     const unsigned odd_start = N - 1 - j;
     FRESHPROOF_UNROLL
     for (unsigned i = odd_start; i < N; i += 2) {
       const unsigned k = i + j - (N - 1);
-      odd[k] = i == odd_start ? ptx::mad_lo_cc(q(i), x[j], odd[k]) : ptx::madc_lo_cc(q(i), x[j], odd[k]);
-      odd[k + 1] = ptx::madc_hi_cc(q(i), x[j], odd[k + 1]);
+      add_word_product(i == odd_start, odd[k], odd[k + 1], q, i, x[j]);
     }
     if (j % 2 == 1) odd[j + 1] = ptx::addc(0, 0);
   }
@@ -53,15 +82,19 @@ __host__ __device__ __forceinline__ void add_low_product(uint32_t* even, uint32_
     FRESHPROOF_UNROLL
     for (unsigned i = even_start; i + j + 2 <= N; i += 2) {
       const unsigned k = i + j;
-      even[k] = i == even_start ? ptx::mad_lo_cc(y(i), x[j], even[k]) : ptx::madc_lo_cc(y(i), x[j], even[k]);
-      even[k + 1] = ptx::madc_hi_cc(y(i), x[j], even[k + 1]);
+      add_word_product(i == even_start, even[k], even[k + 1], y, i, x[j]);
     }
     const unsigned odd_start = First + (First + j + 1) % 2;
     FRESHPROOF_UNROLL
     for (unsigned i = odd_start; i + j < N; i += 2) {
       const unsigned k = i + j - 1;
-      odd[k] = i == odd_start ? ptx::mad_lo_cc(y(i), x[j], odd[k]) : ptx::madc_lo_cc(y(i), x[j], odd[k]);
-      if (i + j + 1 < N) odd[k + 1] = ptx::madc_hi_cc(y(i), x[j], odd[k + 1]);
+      if (i + j + 1 < N) {
+        add_word_product(i == odd_start, odd[k], odd[k + 1], y, i, x[j]);
+      } else if (i == odd_start) {
+        add_low_word<true>(odd[k], y, i, x[j]);
+      } else {
+        add_low_word<false>(odd[k], y, i, x[j]);
+      }
     }
   }
 }

@@ -37,23 +37,23 @@ __host__ __device__ __forceinline__ void shoup_constant(Field<P>& w, Field<P>& q
   }
 }
 
-// Entry k = q + 2^log_f r of a pass's factors: scale * g^(alpha q r + beta k). Four planes of 2^log_entries words.
+// Entry k = q + 2^log_f r of a pass's factors: scale * g^(alpha q r + beta k), at table_piece(k).
 //   twiddles of a pass that makes length s R, g of order m:  alpha = m / (s R), beta = 0
 //   shift to the coset g D:                                  alpha = 0, beta = 1
 //   scale alone:                                             alpha = beta = 0
 // Launch: any grid over the entries. Cost: two multiplications and a reduction an entry.
 template <class P>
-__host__ __device__ __forceinline__ void factor_entry(uint4* out, unsigned log_entries, unsigned log_f, uint32_t alpha,
-                                                      uint32_t beta, const Powers<P>& power, uint32_t k) {
+__host__ __device__ __forceinline__ void factor_entry(uint4* table, unsigned log_f, uint32_t alpha, uint32_t beta,
+                                                      const Powers<P>& power, uint32_t k) {
   const uint32_t q = k & ((1u << log_f) - 1);
   const uint32_t r = k >> log_f;
   Field<P> w, quotient;
   shoup_constant<P>(w, quotient, power(alpha * q * r + beta * k));
-  const size_t plane = size_t(1) << log_entries;
-  out[k] = low_half(w);
-  out[plane + k] = high_half(w);
-  out[2 * plane + k] = low_half(quotient);
-  out[3 * plane + k] = high_half(quotient);
+  uint4* entry = table + table_piece(k);
+  entry[0] = low_half(w);
+  entry[8] = high_half(w);
+  entry[16] = low_half(quotient);
+  entry[24] = high_half(quotient);
 }
 
 // The transform of n = 2^log_n < 8 points, by its definition, in place: out[k] = sum_j w^(j k) f_j in[+-j].
@@ -66,7 +66,7 @@ __host__ __device__ __forceinline__ void direct(uint4* data, const uint4* factor
   for (uint32_t j = 0; j < n; ++j) {
     const uint32_t from = flip ? (0u - j) & (n - 1) : j;
     in[j] = join_halves<P>(data[2 * from], data[2 * from + 1]);
-    if (factors != nullptr) in[j] = times_table<P>(in[j], factors + j, n);
+    if (factors != nullptr) in[j] = times_table<P>(in[j], factors, j);
   }
   for (uint32_t k = 0; k < n; ++k) {
     Field<P> sum = Field<P>::zero();

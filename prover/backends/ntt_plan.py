@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from prover.params import Curve
 
+CONSTANT_BYTES = 64
+"""A constant to multiply by: w and floor(w 2^256 / r)."""
 MIN_BITS = 3
 """Fewer bits than this are transformed by the definition, by one thread."""
 MAX_BITS = 9
@@ -42,13 +44,13 @@ class FactorTable:
 
     @property
     def log_entries(self) -> int:
-        """Entries are 2^log_entries, 64 bytes each."""
+        """There are 2^log_entries entries."""
         return self.log_f + self.bits
 
     @property
     def nbytes(self) -> int:
-        """Four planes of 16-byte words."""
-        return 64 << self.log_entries
+        """64 bytes an entry, eight entries at least."""
+        return CONSTANT_BYTES << max(3, self.log_entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,24 +171,26 @@ def direct_roots(curve: Curve, log_n: int) -> NDArray[np.uint8]:
 
 
 def round_twiddles(curve: Curve, bits: int) -> NDArray[np.uint8]:
-    """The twiddles of the rounds inside a pass of 2^bits points; layout: `round_offset`, `round_entry`.
+    """The twiddles of the rounds inside a pass of 2^bits points; layout: ``round_entry``, ``table_piece``.
 
-    For each round after the first, with sub-transforms of length s and radix 2^b: for each k in 1 .. 2^b - 1
-    four planes over q < s: the low and high halves of w = w_(s 2^b)^(q k), then those of floor(w 2^256 / r).
+    For each round after the first, with sub-transforms of length s and radix 2^b: w_(s 2^b)^(q k) for k in
+    1 .. 2^b - 1, q < s.
     """
-    planes = []
+    values = []
     for log_s in range(3, bits, 3):
         radix_bits = min(3, bits - log_s)
         root = curve.root_of_unity(log_s + radix_bits)
         for k in range(1, 1 << radix_bits):
-            values = _powers(pow(root, k, curve.r), 1 << log_s, curve.r)
-            quotients = [(w << 256) // curve.r for w in values]
-            for numbers in (values, quotients):
-                words = encode_scalars(numbers)
-                planes += [words[:, :16], words[:, 16:]]
-    if not planes:
-        return np.zeros(16, np.uint8)
-    return np.concatenate([np.ascontiguousarray(p).reshape(-1) for p in planes])
+            values += _powers(pow(root, k, curve.r), 1 << log_s, curve.r)
+    return constants(curve, values)
+
+
+def constants(curve: Curve, values: Sequence[int]) -> NDArray[np.uint8]:
+    """A table of constants, a multiple of eight, as ``table_piece`` lays them out."""
+    words = encode_scalars(values)
+    quotients = encode_scalars([(w << 256) // curve.r for w in values])
+    pieces = np.concatenate([words, quotients], axis=1).reshape(-1, 8, 4, 16)
+    return np.ascontiguousarray(pieces.transpose(0, 2, 1, 3)).reshape(-1)
 
 
 def montgomery(curve: Curve, values: Sequence[int]) -> NDArray[np.uint8]:

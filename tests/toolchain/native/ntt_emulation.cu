@@ -70,7 +70,7 @@ static void factors(uint4* out, const void* low, const void* high, const void* s
   const auto* element = static_cast<const Field<P>*>(scale);
   const ntt::Powers<P> power{static_cast<const Field<P>*>(low), static_cast<const Field<P>*>(high), log_low, *element};
   for (uint32_t k = 0; k < 1u << log_entries; ++k) {
-    ntt::factor_entry<P>(out, log_entries, log_f, alpha, beta, power, k);
+    ntt::factor_entry<P>(out, log_f, alpha, beta, power, k);
   }
 }
 
@@ -82,7 +82,7 @@ extern "C" {
 
 int emulate_pass(int curve, unsigned bits, uint4* out, const uint4* in, const uint4* factors, const uint4* twiddles,
                  unsigned log_n, unsigned log_s, unsigned log_f, int flip) {
-  const PassArguments a{out, in, factors, twiddles, {log_n, log_s, flip != 0}, log_f};
+  const PassArguments a{out, in, factors, twiddles, {log_n, log_s, flip != 0}, log_f, 0};
   return curve == 0 ? pass<Bn>(bits, a) : pass<Bls>(bits, a);
 }
 
