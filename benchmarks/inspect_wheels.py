@@ -22,12 +22,14 @@ import tempfile
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.object_files import open_object
-from orchestrator.objects.contents import Form
+from orchestrator.objects.contents import Form, walk
+from orchestrator.objects.elf import read_elf
+from orchestrator.objects.fatbin import container_size
 from orchestrator.objects.summary import PieceSummary, summarize
 
 WHEELS = (
@@ -57,6 +59,8 @@ class Seen:
     entries: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(kind, architecture) of each entry."""
     functions: Counter[Measures] = field(default_factory=Counter)
+    device_functions: set[str] = field(default_factory=set)
+    """Functions that are no kernels. Only of some does cuobjdump tell the registers."""
     embedded: int = 0
     """Entries in plain data, which cuobjdump does not look into; left out of the comparison."""
     seconds: float = 0.0
@@ -71,8 +75,8 @@ def find_cuobjdump() -> str | None:
     return None
 
 
-def seen_by_cuobjdump(cuobjdump: str, path: Path) -> Seen:
-    """``cuobjdump -all -res-usage``, line by line."""
+def seen_by_cuobjdump(cuobjdump: str, path: Path, device_functions: Set[str]) -> Seen:
+    """``cuobjdump -all -res-usage``, line by line; the registers of ``device_functions`` are left out."""
     seen = Seen()
     began = time.perf_counter()
     command = [cuobjdump, *([] if path.suffix == ".cubin" else ["-all"]), "-res-usage", str(path)]
@@ -88,8 +92,10 @@ def seen_by_cuobjdump(cuobjdump: str, path: Path) -> Seen:
             elif found := re.match(r" Function (.+):$", line):
                 function = found.group(1)
             elif found := _LINE.search(line):
-                registers, stack, shared, constant = (int(number or 0) for number in found.groups())
-                seen.functions[arch, function, registers, stack, shared, constant] += 1
+                numbers = [int(number or 0) for number in found.groups()]
+                if function in device_functions:
+                    numbers[0] = 0
+                seen.functions[arch, function, numbers[0], numbers[1], numbers[2], numbers[3]] += 1
     seen.seconds = time.perf_counter() - began
     return seen
 
@@ -116,8 +122,9 @@ def _add(seen: Seen, piece: PieceSummary, alone: bool) -> None:
         number = re.sub(r"^(?:compute|lto)_", "sm_", arch)
         seen.entries[_KINDS[piece.form], number] += 1
     for function in piece.functions:
-        # cuobjdump tells the registers of kernels alone, and calls an unknown stack 0
         registers = (function.registers or 0) if function.kernel else 0
+        if not function.kernel:
+            seen.device_functions.add(function.name)
         shown = "" if alone else arch
         seen.functions[
             shown, function.name, registers, function.stack or 0, function.shared, function.constant
@@ -157,17 +164,52 @@ def libraries(wheel: Path, folder: Path) -> Iterator[Path]:
                 path.unlink()
 
 
+def carrier(path: Path, folder: Path) -> Path | None:
+    """An object for cuobjdump: its `.nv_fatbin` holds the containers that a library keeps in plain data."""
+    data = open_object(path)
+    elf = read_elf(data)
+    starts = set()
+    for piece in walk(data):
+        if found := re.search(r"(\S+)\+0x([0-9a-f]+) entry", piece.place):
+            section = elf.section(found[1])
+            assert section is not None
+            starts.add(section.offset + int(found[2], 16))
+    if not starts:
+        return None
+    blob, empty, made = folder / "blob", folder / "empty.c", folder / f"{path.name}.embedded.o"
+    with blob.open("wb") as file:
+        for start in sorted(starts):
+            size = container_size(data, start)
+            file.write(bytes(data[start : start + size]) + bytes(-size % 8))
+    empty.write_text("")
+    subprocess.run(["cc", "-c", str(empty), "-o", str(made)], check=True)
+    flags = ["--set-section-flags", ".nv_fatbin=alloc,readonly", "--set-section-alignment", ".nv_fatbin=8"]
+    subprocess.run(["objcopy", "--add-section", f".nv_fatbin={blob}", *flags, str(made)], check=True)
+    return made
+
+
 def report(cuobjdump: str, path: Path) -> int:
     """Compare on one file; returns the number of differences."""
-    ours, theirs = seen_by_us(path), seen_by_cuobjdump(cuobjdump, path)
-    if not (ours.entries or ours.functions or theirs.entries or theirs.functions):
-        return 0
+    ours = seen_by_us(path)
+    theirs = seen_by_cuobjdump(cuobjdump, path, ours.device_functions)
+    total = 0
+    if ours.entries or ours.functions or theirs.entries or theirs.functions:
+        total += _line(path, ours, theirs)
+    if ours.embedded:
+        print(f"{path.name}: {ours.embedded:,} entries in plain data; for cuobjdump, put into .nv_fatbin:")
+        with tempfile.TemporaryDirectory() as folder:
+            made = carrier(path, Path(folder))
+            total += report(cuobjdump, made) if made else 0
+    return total
+
+
+def _line(path: Path, ours: Seen, theirs: Seen) -> int:
     told = differences(ours, theirs)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     archs = ",".join(sorted({arch for _kind, arch in ours.entries}))
     print(
         f"{path.name}: {path.stat().st_size / 2**20:.1f} MiB, {ours.entries.total():,} entries for {archs}, "
-        f"{ours.functions.total():,} functions, {len(told)} differences; {ours.embedded} embedded in data; "
+        f"{ours.functions.total():,} functions, {len(told)} differences; "
         f"ours {ours.seconds:.2f} s, peak {peak} MiB; cuobjdump {theirs.seconds:.2f} s",
         flush=True,
     )

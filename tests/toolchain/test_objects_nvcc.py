@@ -107,7 +107,8 @@ CUOBJDUMP = COMPARISON.find_cuobjdump()
 @pytest.mark.parametrize("name", MODES)
 def test_cuobjdump_sees_the_same(built: Path, name: str) -> None:
     path = built / name
-    ours, theirs = COMPARISON.seen_by_us(path), COMPARISON.seen_by_cuobjdump(CUOBJDUMP, path)
+    ours = COMPARISON.seen_by_us(path)
+    theirs = COMPARISON.seen_by_cuobjdump(CUOBJDUMP, path, ours.device_functions)
     assert theirs.entries
     assert COMPARISON.differences(ours, theirs) == []
 
@@ -121,7 +122,7 @@ def test_cuobjdump_sees_the_same_after_link_time_optimisation(built: Path, tmp_p
         pytest.skip("this toolkit has no libnvvm for the device link")
     assert run.returncode == 0, run.stderr
     ours = COMPARISON.seen_by_us(tmp_path / "program")
-    theirs = COMPARISON.seen_by_cuobjdump(CUOBJDUMP, tmp_path / "program")
+    theirs = COMPARISON.seen_by_cuobjdump(CUOBJDUMP, tmp_path / "program", ours.device_functions)
     assert ("nvvm", "sm_90") in theirs.entries
     assert COMPARISON.differences(ours, theirs) == []
 
