@@ -39,7 +39,7 @@ def host_artifact():
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory):
-    """(curve, macro) -> its host library compiled with that macro defined."""
+    """(curve, macro) -> path of its host library compiled with that macro defined."""
     compiler = shutil.which("g++") or shutil.which("c++")
     if compiler is None:
         pytest.fail("no C++ compiler")
@@ -50,7 +50,7 @@ def compiled(tmp_path_factory):
         source = ROOT / "cuda_src" / f"host_{curve.name}.cu"
         flags = ["-x", "c++", "-O1", "-std=c++17", "-shared", "-fPIC", "-pthread", "-fvisibility=hidden"]
         subprocess.run([compiler, *flags, f"-D{macro}", str(source), "-o", str(out)], check=True)
-        return HostLibrary(ctypes.CDLL(str(out)))
+        return out
 
     return build
 
@@ -135,5 +135,5 @@ def arithmetic(request, curve):
     """Every arithmetic: what this CPU runs, the device's carry chains emulated, what any CPU runs."""
     if request.param == "host":
         return request.getfixturevalue("host")
-    library = request.getfixturevalue("compiled")(curve, request.param)
-    return Arithmetic(curve, library, threads=2)
+    path = request.getfixturevalue("compiled")(curve, request.param)
+    return Arithmetic(curve, HostLibrary(ctypes.CDLL(str(path))), threads=2)

@@ -17,7 +17,9 @@ def elements(p: int, seed: int, count: int = 60) -> list[int]:
     """Edges, sparse and dense patterns of bits, and random residues."""
     draw = random.Random(seed)
     edges = [0, 1, 2, p - 1, p - 2, (p - 1) // 2, (p + 1) // 2, 2**32, 2**64 - 1, 2**64, p - 2**64, p >> 1]
-    patterns = [(1 << bit) % p for bit in range(0, p.bit_length(), 31)] + [(1 << b) - 1 for b in (33, 63, 127)]
+    patterns = [(1 << bit) % p for bit in range(0, p.bit_length(), 31)] + [
+        (1 << b) - 1 for b in (33, 63, 127)
+    ]
     return edges + patterns + [draw.randrange(p) for _ in range(count)]
 
 

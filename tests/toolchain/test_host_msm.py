@@ -38,12 +38,9 @@ def test_agrees_with_the_oracle(arithmetic, group, n):
     assert arithmetic.msm(group, scalars, points) == oracle.msm(scalars, points)
 
 
-@GROUPS
-@pytest.mark.parametrize("window", range(3, 21))
+@pytest.mark.parametrize(("group", "window"), [(1, c) for c in range(3, 21)] + [(2, 3), (2, 8), (2, 15)])
 def test_every_window_holds_every_digit(host, group, window):
     """Digits at both ends of their range, carries through all of them, and the top window's."""
-    if group == 2 and window > 14:
-        pytest.skip("the same code as for G1, and slower")
     r = host.curve.r
     half = sum(1 << (window - 1 + window * j) for j in range(256 // window))
     edges = [r - 1, r - 2, r >> 1, (r >> 1) + 1, half % r, (half - 1) % r, (half + 1) % r, 1, 2, 3]

@@ -58,9 +58,7 @@ def transformed(arithmetic, values, log_n, inverse):
 def on_coset(curve, values, log_n):
     """By definition: interpolate, scale by powers of the double domain's generator, evaluate."""
     r, shift = curve.r, curve.root_of_unity(log_n + 1)
-    shifted = [
-        c * pow(shift, i, r) % r for i, c in enumerate(intt(values, curve.root_of_unity(log_n), r))
-    ]
+    shifted = [c * pow(shift, i, r) % r for i, c in enumerate(intt(values, curve.root_of_unity(log_n), r))]
     return ntt(shifted, curve.root_of_unity(log_n), r)
 
 
