@@ -14,11 +14,11 @@ from pathlib import Path
 
 from orchestrator.digests import Digests
 from orchestrator.errors import FreshproofError
-from orchestrator.evidence import Folders, Used, digest_components, gather, paths_of
+from orchestrator.evidence import Observer, Used, digest_tools, paths_of
 from orchestrator.freshness import judge
 from orchestrator.make import Maker, Means
-from orchestrator.model import Action, Component, Finding, Link, Manifest, Member, State, Verdict
-from orchestrator.recorded import ContentsMemory, read_manifest
+from orchestrator.model import Action, Finding, Link, Manifest, Member, State, Tools, Verdict
+from orchestrator.recorded import ContentsMemory, Records
 from orchestrator.schedule import run_steps
 from orchestrator.situation import Situation, survey
 from orchestrator.workspace import Workspace, exclusive
@@ -122,26 +122,30 @@ class _Builder:
     lock: int
     manifests: dict[str, Manifest] = field(default_factory=dict)
     _problems: dict[str, str] = field(default_factory=dict)
-    _components: dict[str, tuple[Component, ...]] = field(default_factory=dict)
+    _tools: dict[str, Tools] = field(default_factory=dict)
     _used: dict[str, Used] = field(default_factory=dict)
     _digests: Digests = field(init=False)
-    _folders: Folders = field(init=False)
     _passed: ContentsMemory = field(init=False)
+    _observer: Observer = field(init=False)
     _maker: Maker = field(init=False)
 
     def __post_init__(self) -> None:
         root = self.workspace.root
         self._digests = Digests(root, self.workspace.cache("digests.json"))
-        self._folders = Folders(str(root))
         self._passed = ContentsMemory(self.workspace)
-        self._maker = Maker(self.workspace, self._digests, self.lock, self.progress.note)
+        self._observer = Observer(root, self._digests, self._passed.check)
+        records = Records(self.workspace)
+        self._maker = Maker(self.workspace, self._digests, records, self.lock, self.progress.note)
         for action in self.situation.actions:
             name = action.target.name
-            found, self._problems[name] = read_manifest(self.workspace, name)
+            found, self._problems[name] = records.read(name)
             if found is not None:
                 self.manifests[name] = found
-        for name, toolchain in self.situation.toolchains.items():
-            self._components[name] = digest_components(toolchain.components, self._digests)
+        tools = {
+            toolchain: digest_tools(toolchain.components, self._digests)
+            for toolchain in dict.fromkeys(self.situation.toolchains.values())
+        }
+        self._tools = {name: tools[t] for name, t in self.situation.toolchains.items()}
         self._digests.load(paths_of(self.manifests))
 
     def save(self) -> None:
@@ -180,15 +184,8 @@ class _Builder:
         """Of one target, as things are now; those that it uses come before it."""
         name = action.target.name
         manifest = self.manifests.get(name)
-        evidence = gather(
-            manifest,
-            self._problems[name],
-            action,
-            self._components[name],
-            self._digests,
-            self._folders,
-            self._used,
-            self._passed.check,
+        evidence = self._observer.gather(
+            manifest, self._problems[name], action, self._tools[name], self._used
         )
         verdict = judge(evidence)
         self._used[name] = verdict.state, manifest.product.digest if manifest else None
@@ -235,7 +232,7 @@ class _Builder:
         used = (self.manifests[u] for u in action.target.uses)
         means = Means(
             self.situation.toolchains[name],
-            self._components[name],
+            self._tools[name],
             tuple(Member(m.target, m.product.digest, m.recipe_digest) for m in used),
         )
         try:
@@ -256,8 +253,7 @@ class _Builder:
         name = action.target.name
         before = self.manifests.get(name)
         self.manifests[name] = manifest
-        for path in (manifest.product.path, *(m.path for m in manifest.closure.materials)):
-            self._digests.current(path)
+        self._digests.current(manifest.product.path)
         after = self.verdict(action)
         demands = [f for f in after.findings if f.link is Link.CONTENTS]
         fresh = after.state is State.FRESH

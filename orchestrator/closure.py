@@ -8,38 +8,28 @@ the change time of its inode tells, also when the content was put back.
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator import depfile, lookup
+from orchestrator.commands import Commands, library_folders, list_commands
 from orchestrator.digests import Digests, Unreadable
 from orchestrator.errors import BuildFailed
 from orchestrator.lookup import Directives, SearchPath
-from orchestrator.model import Action, Closure, Digest, Material, Origin
+from orchestrator.manifest import make_common
+from orchestrator.model import Absent, Action, Closure, Digest, Material, Origin
 from orchestrator.plan import depfile as compile_list
 from orchestrator.plan import link_depfile, work_folder
-from orchestrator.process import run
 from orchestrator.tidy import tidy
 from orchestrator.toolchain import Toolchain, include_search
 
-_SETTING = re.compile(r"#\$ \w+=")
+_SWALLOWED = "a wrapper around nvcc or the host compiler may swallow -MD; see the log"
 
 
 class ChangedMeanwhile(Exception):
     """A file of the closure changed while the command ran; the text names it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _LookedFor:
-    """What the commands of an action looked for beside what their lists tell."""
-
-    absent: set[str]
-    unknown: tuple[str, ...]
-    libraries: list[str]
 
 
 @dataclass(slots=True)
@@ -50,35 +40,88 @@ class ClosureReader:
     digests: Digests
     _directives: dict[Digest, Directives] = field(default_factory=dict)
     _searches: dict[tuple[str, ...], SearchPath] = field(default_factory=dict)
+    _commons: dict[object, tuple[set[str], tuple[str, ...]]] = field(default_factory=dict)
 
-    def read(self, action: Action, toolchain: Toolchain, started_ns: int) -> Closure:
+    def read(self, action: Action, toolchain: Toolchain, started_ns: int, *, last: bool) -> Closure:
         """The closure of an action whose command began after ``started_ns`` (of the file system's clock).
 
-        Raises `ChangedMeanwhile`, and `BuildFailed` if the tools left no usable list.
+        A file that is gone since is taken for a change, or the ``last`` time for one that the command itself
+        makes and removes. Raises `ChangedMeanwhile`, and `BuildFailed` if the tools left no usable list.
         """
-        target = action.target
-        work = work_folder(target) + "/"
-        compiled = self._compiled(action)
-        linked = self._listed(link_depfile(target), depfile.parse_ld)
-        sources = {name: self._read_directives(name) for name in compiled if not name.startswith(work)}
-        looked_for = self._look_up(action, sources)
-        incbins = sorted({name for d in sources.values() for name in d.incbins if name})
-        libraries = [n for n in (*linked, *looked_for.libraries) if not n.startswith(work)]
-        others = (*action.options_files, *incbins, *action.members, *libraries)
-        materials = self._materials(action, toolchain, sources, others)
-        lost = tuple(f"{name}: is gone since the compile" for name in sources if not self._there(name))
-        self._check_unchanged([m.path for m in materials], started_ns)
-        absent = lookup.group_by_folder(n for n in looked_for.absent if not n.startswith(work))
-        return Closure(materials, absent, (*lost, *looked_for.unknown))
+        return _Reading(self, action, toolchain, started_ns, last).closure()
 
-    def _compiled(self, action: Action) -> tuple[str, ...]:
+    def directives(self, name: str, digest: Digest) -> Directives:
+        """Include directives of a file whose content has this digest."""
+        if digest not in self._directives:
+            with open(self.digests.locate(name), "rb") as file:
+                self._directives[digest] = lookup.read_directives(file.read())
+        return self._directives[digest]
+
+    def search(self, options: tuple[str, ...], environment: Mapping[str, str]) -> SearchPath:
+        """Where a preprocessor with these options looks."""
+        if options not in self._searches:
+            quoted, bracketed = include_search(options, environment, str(self.root))
+            real = {f: os.path.realpath(self.digests.locate(f)) for f in (*quoted, *bracketed)}
+            self._searches[options] = SearchPath(quoted, bracketed, real)
+        return self._searches[options]
+
+    def common_absent(
+        self, key: object, find: Callable[[], tuple[set[str], tuple[str, ...]]]
+    ) -> tuple[set[str], tuple[str, ...]]:
+        """What the headers of toolkit and system look for: found once for all targets that read the same."""
+        if key not in self._commons:
+            self._commons[key] = find()
+        return self._commons[key]
+
+
+class _Reading:
+    """One closure."""
+
+    def __init__(
+        self, reader: ClosureReader, action: Action, toolchain: Toolchain, started_ns: int, last: bool
+    ) -> None:
+        self._reader = reader
+        self._digests = reader.digests
+        self._action = action
+        self._toolchain = toolchain
+        self._started_ns = started_ns
+        self._last = last
+        self._work = work_folder(action.target) + "/"
+        self._there: dict[str, bool] = {}
+        self._own: dict[str, Material] = {}
+        self._common: dict[str, Material] = {}
+        self._lost: list[str] = []
+
+    def closure(self) -> Closure:
+        action = self._action
+        commands = list_commands(action, self._reader.root)
+        headers = [n for n in self._compiled() if not n.startswith(self._work)]
+        self._take(headers, is_header=True)
+        sources = {name: self._directives(name) for name in headers if name not in self._lost}
+        libraries, tried = self._libraries(commands)
+        linked = self._listed(link_depfile(action.target), depfile.parse_ld)
+        incbins = sorted({name for d in sources.values() for name in d.incbins if name})
+        others = (*action.options_files, *incbins, *action.members, *linked, *libraries)
+        self._take((n for n in others if not n.startswith(self._work)), is_header=False)
+        own, common, unknown = self._looked_for(commands, sources)
+        self._check_unchanged()
+        lost = tuple(f"{name}: is gone since the compile" for name in self._lost)
+        return Closure(
+            tuple(self._own[name] for name in sorted(self._own)),
+            self._grouped(own | tried),
+            make_common(tuple(self._common[name] for name in sorted(self._common)), self._grouped(common)),
+            (*lost, *unknown),
+        )
+
+    def _compiled(self) -> tuple[str, ...]:
         """What the compile read, its source among it."""
-        compiled = self._listed(compile_list(action.target), depfile.parse_nvcc)
-        for source in action.target.sources:
+        target = self._action.target
+        compiled = self._listed(compile_list(target), depfile.parse_nvcc)
+        for source in target.sources:
             if os.path.normpath(source) not in compiled:
                 raise BuildFailed(
-                    f"{action.target.name}: the dependency list of the compile does not name {source}",
-                    remedy="a wrapper around nvcc or the host compiler may swallow -MD; see the log",
+                    f"{target.name}: the dependency list of the compile does not name {source}",
+                    remedy=_SWALLOWED,
                 )
         return compiled
 
@@ -87,161 +130,146 @@ class ClosureReader:
         if path is None:
             return ()
         try:
-            names = parse((self.root / path).read_bytes())
+            names = parse((self._reader.root / path).read_bytes())
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            raise BuildFailed(
-                f"the dependency list {path} cannot be used: {reason}",
-                remedy="a wrapper around nvcc or the host compiler may swallow -MD; see the log",
-            ) from None
+            what = f"the dependency list {path} cannot be used: {reason}"
+            raise BuildFailed(what, remedy=_SWALLOWED) from None
         return tuple(dict.fromkeys(self._shorten(name) for name in names))
 
     def _shorten(self, name: str) -> str:
         """Relative to the root where it lies below it."""
         if name.startswith("/"):
-            name = tidy(name)
-            return name.removeprefix(f"{self.root}/")
-        folder = os.path.dirname(name)
-        if "." in folder.split("/"):
+            return tidy(name).removeprefix(f"{self._reader.root}/")
+        if "." in os.path.dirname(name).split("/"):
             name = os.path.normpath(name)
         return name.removeprefix("./")
 
-    def _read_directives(self, name: str) -> Directives:
-        """Include directives of a file, by its digest; none for a file that is gone."""
-        try:
-            digest = self.digests.current(name)
-            if digest is None:
-                return Directives()
-            if digest not in self._directives:
-                with open(self.digests.locate(name), "rb") as file:
-                    self._directives[digest] = lookup.read_directives(file.read())
-            return self._directives[digest]
-        except (Unreadable, OSError) as error:
-            raise ChangedMeanwhile(str(error)) from None
-
-    def _materials(
-        self, action: Action, toolchain: Toolchain, sources: Iterable[str], others: Iterable[str]
-    ) -> tuple[Material, ...]:
-        libraries = _library_folders(action.argv)
-        found: dict[str, Material] = {}
-        for names, is_header in ((sources, True), (others, False)):
-            for name in names:
-                try:
-                    digest = self.digests.current(name)
-                except Unreadable as error:
-                    raise ChangedMeanwhile(str(error)) from None
-                if digest is None or name in found:
-                    continue
-                if name in action.members:
-                    origin, recipe_name = Origin.MEMBER, ""
-                else:
-                    full = self.digests.locate(name)
-                    origin, recipe_name = _origin(name, full, toolchain, libraries, is_header)
-                found[name] = Material(name, digest, origin, recipe_name)
-        return tuple(found[name] for name in sorted(found))
-
-    def _look_up(self, action: Action, sources: Mapping[str, Directives]) -> _LookedFor:
-        """What was looked for over all commands of the action, found or not."""
-        absent: set[str] = set()
-        unknown: dict[str, None] = {}
-        libraries: list[str] = []
-        there: dict[str, bool] = {}
-
-        def exists(name: str) -> bool:
-            if name not in there:
-                there[name] = self._there(name)
-            return there[name]
-
-        seen: set[tuple[str, ...]] = set()
-        for command in self._commands(action):
-            if "-E" not in command:
-                suffixes = (".a",) if os.path.basename(command[0]) == "nvlink" else (".so", ".a")
-                found, missed = lookup.find_libraries(command, suffixes, exists)
-                libraries += [self._shorten(name) for name in found]
-                absent |= {self._shorten(name) for name in missed}
-                continue
-            options, forced, definitions = _split(command)
-            key = (*options, "\0", *forced)
-            if key not in seen:
-                seen.add(key)
-                search = self._search(options, action)
-                names, lost = lookup.absent_names(sources, forced, definitions, search, exists)
-                absent |= {self._shorten(name) for name in names}
-                unknown.update(dict.fromkeys(lost))
-        return _LookedFor(absent, tuple(unknown), libraries)
-
-    def _commands(self, action: Action) -> list[tuple[str, ...]]:
-        """The commands that nvcc runs for an action, as it tells them itself."""
-        argv = (action.argv[0], "--dryrun", *action.argv[1:])
-        said = run(argv, dict(action.environment), self.root).said.decode("utf-8", "surrogateescape")
-        commands = []
-        for line in said.splitlines():
-            if line.startswith("#$ ") and not _SETTING.match(line):
-                try:
-                    commands.append(tuple(shlex.split(line[3:])))
-                except ValueError:
-                    raise BuildFailed(
-                        f"{action.argv[0]} --dryrun tells a command that cannot be read: {line}"
-                    ) from None
-        commands = [command for command in commands if command]
-        if action.target.sources and not any("-E" in command for command in commands):
-            raise BuildFailed(
-                f"{action.argv[0]} --dryrun tells no preprocessor command", remedy="see the log"
-            )
-        return commands
-
-    def _search(self, options: tuple[str, ...], action: Action) -> SearchPath:
-        if options not in self._searches:
-            quoted, bracketed = include_search(options, dict(action.environment), str(self.root))
-            folders = (*quoted, *bracketed)
-            real = {f: os.path.realpath(self.digests.locate(f)) for f in folders}
-            self._searches[options] = SearchPath(quoted, bracketed, real)
-        return self._searches[options]
-
-    def _there(self, name: str) -> bool:
-        try:
-            return not stat.S_ISDIR(os.stat(self.digests.locate(name)).st_mode)
-        except OSError:
-            return False
-
-    def _check_unchanged(self, names: Iterable[str], started_ns: int) -> None:
+    def _take(self, names: Iterable[str], *, is_header: bool) -> None:
+        """Make materials of files, the toolkit's and the system's apart from the rest."""
+        action = self._action
+        libraries = library_folders(action.argv)
         for name in names:
+            if name in self._own or name in self._common:
+                continue
             try:
-                changed = os.stat(self.digests.locate(name)).st_ctime_ns
+                digest = self._digests.current(name)
+            except Unreadable as error:
+                raise ChangedMeanwhile(str(error)) from None
+            if digest is None:
+                self._lose(name)
+            elif name in action.members:
+                self._own[name] = Material(name, digest, Origin.MEMBER, "")
+            else:
+                full = self._digests.locate(name)
+                origin, in_recipe = _origin(name, full, self._toolchain, libraries, is_header)
+                side = self._common if origin in (Origin.TOOLKIT, Origin.SYSTEM) else self._own
+                side[name] = Material(name, digest, origin, in_recipe)
+
+    def _lose(self, name: str) -> None:
+        if not self._last:
+            raise ChangedMeanwhile(f"{name}: is gone since the compile")
+        self._lost.append(name)
+
+    def _directives(self, name: str) -> Directives:
+        material = self._own.get(name) or self._common[name]
+        try:
+            return self._reader.directives(name, material.digest)
+        except OSError as error:
+            raise ChangedMeanwhile(f"{name}: {error.strerror}") from None
+
+    def _libraries(self, commands: Commands) -> tuple[list[str], set[str]]:
+        """What -l options name in -L folders, and the names tried before."""
+        found: list[str] = []
+        tried: set[str] = set()
+        for command, suffixes in commands.links:
+            files, missed = lookup.find_libraries(command, suffixes, self._exists)
+            found += map(self._shorten, files)
+            tried |= missed
+        return found, tried
+
+    def _looked_for(
+        self, commands: Commands, sources: Mapping[str, Directives]
+    ) -> tuple[set[str], set[str], tuple[str, ...]]:
+        """Absent names that the own files ask for, those that toolkit and system do, and what is unknown."""
+        own_files = {name: d for name, d in sources.items() if name in self._own}
+        common_files = {name: d for name, d in sources.items() if name in self._common}
+        contents = tuple((name, self._common[name].digest) for name in common_files)
+        own: set[str] = set()
+        common: set[str] = set()
+        unknown: dict[str, None] = {}
+        for options, forced, definitions in commands.preprocessors:
+            search = self._reader.search(options, dict(self._action.environment))
+            macros = lookup.named_macros(sources.values(), definitions)
+            names, lost = lookup.absent_names(own_files, macros, search, self._exists)
+            own |= names | lookup.absent_forced(forced, search, self._exists)
+            asked = {m for d in common_files.values() for m in (*d.computed, *d.tested)}
+            relevant = {m: macros[m] for m in sorted(asked & macros.keys())}
+            more, also_lost = self._reader.common_absent(
+                (contents, options, tuple(relevant.items())),
+                lambda m=relevant, s=search: lookup.absent_names(common_files, m, s, self._exists),  # type: ignore[misc]
+            )
+            common |= more
+            unknown.update(dict.fromkeys((*lost, *also_lost)))
+        return own, common, tuple(unknown)
+
+    def _grouped(self, names: Iterable[str]) -> Absent:
+        short = (self._shorten(name) for name in names)
+        return lookup.group_by_folder(name for name in short if not name.startswith(self._work))
+
+    def _exists(self, name: str) -> bool:
+        """Whether a file is there. One that is there since the start only was perhaps not found."""
+        if name not in self._there:
+            try:
+                status = os.stat(self._digests.locate(name))
+            except OSError:
+                self._there[name] = False
+                return False
+            self._there[name] = not stat.S_ISDIR(status.st_mode)
+            ours = self._shorten(name).startswith(self._work)
+            if self._there[name] and status.st_ctime_ns >= self._started_ns and not ours:
+                raise ChangedMeanwhile(f"{name}: appeared or was written while the command ran")
+        return self._there[name]
+
+    def _check_unchanged(self) -> None:
+        """No file, and no link or folder on the way to one, changed since the command began."""
+        folders: set[str] = set()
+        for name in (*self._own, *self._common):
+            try:
+                changed = os.stat(self._digests.locate(name)).st_ctime_ns
             except OSError:
                 raise ChangedMeanwhile(f"{name}: is gone since the compile") from None
-            if changed >= started_ns:
+            if changed >= self._started_ns:
                 raise ChangedMeanwhile(f"{name}: was written, moved or touched while the command ran")
+            if name in self._own and not name.startswith("/"):
+                folders.add(name)
+        for path in sorted(_ways(folders)):
+            self._check_way(path)
+
+    def _check_way(self, path: str) -> None:
+        """A folder or link below the root. A folder that was moved away and back changed, and its parent too;
+        one in which only some other file was saved did not move.
+        """
+        full = self._digests.locate(path)
+        try:
+            status, above = os.lstat(full), os.lstat(os.path.dirname(full))
+        except OSError:
+            raise ChangedMeanwhile(f"{path}: is gone since the compile") from None
+        new = status.st_ctime_ns >= self._started_ns
+        if new and (stat.S_ISLNK(status.st_mode) or above.st_mtime_ns >= self._started_ns):
+            raise ChangedMeanwhile(f"{path}: was replaced or moved while the command ran")
 
 
-def _split(command: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """A preprocessor command: the compiler with what decides its search path; forced names; definitions."""
-    kept, forced, definitions = [command[0]], [], []
-    words = iter(command[1:])
-    for word in words:
-        if word in ("-include", "-imacros"):
-            forced.append(next(words, ""))
-        elif word in ("-o", "-x", "-MF", "-MT", "-MQ"):
-            next(words, "")
-        elif word.startswith("-D"):
-            definitions.append(word[2:] or next(words, ""))
-        elif word in ("-I", "-isystem", "-iquote", "-idirafter", "-isysroot", "-B", "-imultilib"):
-            kept += [word, next(words, "")]
-        elif word.startswith(("-", "@")) and word not in ("-E", "-M", "-MD", "-MM", "-MMD", "-MP"):
-            kept.append(word)
-    return tuple(kept), tuple(forced), tuple(definitions)
-
-
-def _library_folders(argv: Iterable[str]) -> tuple[str, ...]:
-    """The folders of -L."""
-    found = []
-    words = iter(argv)
-    for word in words:
-        if word in ("-L", "--library-path"):
-            found += next(words, "").split(",")
-        elif word.startswith("-L"):
-            found.append(word[2:])
-    return tuple(found)
+def _ways(names: Iterable[str]) -> set[str]:
+    """All folders between the root and each of ``names``, and the names themselves, which may be links."""
+    ways: set[str] = set()
+    for name in names:
+        ways.add(name)
+        folder = os.path.dirname(name)
+        while folder and folder not in ways:
+            ways.add(folder)
+            folder = os.path.dirname(folder)
+    return ways
 
 
 def _origin(

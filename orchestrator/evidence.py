@@ -8,11 +8,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from pathlib import Path
 
-from orchestrator.canonical import digest_bytes
 from orchestrator.digests import Digests, Unreadable
-from orchestrator.model import Action, Component, Digest, Evidence, Link, Manifest, Observation, State, Target
+from orchestrator.manifest import make_tools
+from orchestrator.model import (
+    Absent,
+    Action,
+    Common,
+    Component,
+    Digest,
+    Evidence,
+    Link,
+    Manifest,
+    Material,
+    Observation,
+    State,
+    Target,
+    Tools,
+)
+from orchestrator.plan_difference import compare_plans
 
 FILES_AND_PLAN = frozenset({Link.PLAN, Link.INPUTS, Link.TOOLCHAIN, Link.ARTIFACT, Link.CONTENTS})
 """The links that a file on disk must have. ``LOADED`` and ``DRIVERS`` belong to a run."""
@@ -38,13 +53,13 @@ class Observer:
         manifest: Manifest | None,
         problem: str,
         action: Action,
-        components: Sequence[Component],
+        tools: Tools,
         used: Mapping[str, Used],
     ) -> Evidence:
         """Observe every link of one target.
 
-        ``problem`` says why there is no manifest, if there is none; ``components`` are the tools as they are
-        now, ``used`` the targets used.
+        ``problem`` says why there is no manifest, if there is none; ``tools`` are the plan's as they are now,
+        ``used`` the targets used.
         """
         name = action.target.name
         if manifest is None:
@@ -57,7 +72,7 @@ class Observer:
             (
                 *compare_plans(manifest, action),
                 *self._inputs(manifest),
-                *_toolchain(manifest, components),
+                *_toolchain(manifest, tools),
                 *_members(manifest, action, used),
                 *artifact,
                 *(self._check_contents(manifest, action.target) if _all_match(artifact) else ()),
@@ -131,15 +146,15 @@ def _unknown(code: str, subject: str, recorded: str | None, note: str) -> Observ
     return Observation(Link.INPUTS, code, subject, recorded, None, note)
 
 
-def _toolchain(manifest: Manifest, components: Sequence[Component]) -> Iterable[Observation]:
+def _toolchain(manifest: Manifest, tools: Tools) -> Iterable[Observation]:
     """Every component by its role; a tool that moved and kept its bytes is the same tool."""
-    recorded = {c.role: c for c in manifest.toolchain}
-    now = {c.role: c for c in components}
+    recorded = {c.role: c for c in manifest.tools.components}
+    now = {c.role: c for c in tools.components}
     observations = []
     for role in sorted(recorded.keys() | now.keys()):
         was, is_now = recorded.get(role), now.get(role)
         if was is None or is_now is None:
-            subject = (was or is_now or components[0]).path
+            subject = was.path if was else is_now.path if is_now else ""
             observations.append(
                 Observation(
                     Link.TOOLCHAIN, "tool-set-changed", f"{role} ({subject})",
@@ -200,10 +215,10 @@ def _all_match(observations: Iterable[Observation]) -> bool:
     return all(o.recorded is not None and o.recorded == o.observed for o in observations)
 
 
-def digest_components(named: Sequence[tuple[str, str]], digests: Digests) -> tuple[Component, ...]:
-    """Components with their digests now; an empty digest stands for one that cannot be read."""
+def digest_tools(named: Sequence[tuple[str, str]], digests: Digests) -> Tools:
+    """Tools with their digests now; an empty digest stands for one that cannot be read."""
     digests.load(path for _role, path in named)
-    return tuple(Component(role, path, _digest_or_empty(path, digests)) for role, path in named)
+    return make_tools(Component(role, path, _digest_or_empty(path, digests)) for role, path in named)
 
 
 def _digest_or_empty(path: str, digests: Digests) -> Digest:

@@ -14,13 +14,12 @@ from orchestrator import manifest as records
 from orchestrator.canonical import digest_bytes
 from orchestrator.digests import Digests
 from orchestrator.errors import BuildFailed, Missing
-from orchestrator.evidence import Folders, Used, digest_components, gather, paths_of
+from orchestrator.evidence import Observer, Used, digest_tools, paths_of
 from orchestrator.freshness import judge
 from orchestrator.model import (
     Action,
     Admission,
     Admitted,
-    Component,
     Evidence,
     Kind,
     Link,
@@ -28,9 +27,10 @@ from orchestrator.model import (
     Observation,
     State,
     Target,
+    Tools,
     Verdict,
 )
-from orchestrator.recorded import check_contents, read_manifest
+from orchestrator.recorded import Records, check_contents
 from orchestrator.situation import Situation, read_project, survey
 from orchestrator.targets import select
 from orchestrator.workspace import Workspace, find_root
@@ -70,13 +70,18 @@ class _Check:
         self._situation = situation
         self._environ = environ
         self._digests = Digests(workspace.root)
-        self._folders = Folders(str(workspace.root))
+        self._observer = Observer(workspace.root, self._digests, self._contents)
+        self._tools = {
+            toolchain: digest_tools(toolchain.components, self._digests)
+            for toolchain in dict.fromkeys(situation.toolchains.values())
+        }
+        recorded = Records(workspace)
         self._manifests: dict[str, Manifest] = {}
         self._problems: dict[str, str] = {}
         self._used: dict[str, Used] = {}
         for action in situation.actions:
             name = action.target.name
-            found, self._problems[name] = read_manifest(workspace, name)
+            found, self._problems[name] = recorded.read(name)
             if found is not None:
                 self._manifests[name] = found
         self._digests.load(paths_of(self._manifests))
@@ -89,28 +94,20 @@ class _Check:
 
     def _verdict(self, action: Action) -> Verdict:
         name = action.target.name
-        components = digest_components(self._situation.toolchains[name].components, self._digests)
-
-        def contents(manifest: Manifest, target: Target) -> tuple[Observation, ...]:
-            return check_contents(self._workspace, manifest, target)
-
-        evidence = gather(
-            self._manifests.get(name),
-            self._problems[name],
-            action,
-            components,
-            self._digests,
-            self._folders,
-            self._used,
-            contents,
+        tools = self._tools[self._situation.toolchains[name]]
+        evidence = self._observer.gather(
+            self._manifests.get(name), self._problems[name], action, tools, self._used
         )
         extra = _loader(action.target, self._environ)
         if name in self._manifests and judge(evidence).state is State.FRESH:
-            extra += _digests_agree(self._manifests[name], action, components)
+            extra += _digests_agree(self._manifests[name], action, tools)
         verdict = judge(Evidence(evidence.target, evidence.required, (*evidence.observations, *extra)))
         manifest = self._manifests.get(name)
         self._used[name] = verdict.state, manifest.product.digest if manifest else None
         return verdict
+
+    def _contents(self, manifest: Manifest, target: Target) -> tuple[Observation, ...]:
+        return check_contents(self._workspace, manifest, target)
 
     def _admitted(self, target: Target) -> Admitted:
         manifest = self._manifests[target.name]
@@ -125,13 +122,11 @@ class _Check:
         )
 
 
-def _digests_agree(
-    manifest: Manifest, action: Action, components: tuple[Component, ...]
-) -> tuple[Observation, ...]:
+def _digests_agree(manifest: Manifest, action: Action, tools: Tools) -> tuple[Observation, ...]:
     """The digests in the manifest, computed again; they differ only if it was tampered with."""
     name = action.target.name
-    now = records.action_digest(action, manifest.closure, components)
-    recipe = records.recipe_digest(action, manifest.closure, manifest.members, components)
+    now = records.action_digest(action, manifest.closure, tools)
+    recipe = records.recipe_digest(action, manifest.closure, manifest.members, tools)
     return (
         Observation(Link.PLAN, "action-digest", name, manifest.action_digest, now),
         Observation(Link.PLAN, "recipe-digest", name, manifest.recipe_digest, recipe),

@@ -95,20 +95,18 @@ def read_directives(data: bytes) -> Directives:
     )
 
 
+Macros = Mapping[str, frozenset[tuple[str, bool]]]
+"""Values of macros that may be a header's name: macro to names, each with whether it is quoted."""
+
+
 def absent_names(
-    files: Mapping[str, Directives],
-    forced: Iterable[str],
-    definitions: Iterable[str],
-    search: SearchPath,
-    exists: Callable[[str], bool],
+    files: Mapping[str, Directives], macros: Macros, search: SearchPath, exists: Callable[[str], bool]
 ) -> tuple[set[str], tuple[str, ...]]:
     """Names that must stay absent, and in words what could not be followed.
 
-    ``files`` is the closure with its directives; ``forced`` the names of ``-include``, which are looked for
-    in the working folder first; ``definitions`` the values of ``-D``; ``exists`` tells whether one is there.
+    ``files`` are of one closure, with their directives; ``exists`` tells whether a file is there now.
     """
     absent: set[str] = set()
-    macros = _macros(files, definitions)
     for path, directives in files.items():
         folder = posixpath.dirname(path)
         near = (folder, *search.quoted, *search.bracketed)
@@ -122,10 +120,32 @@ def absent_names(
             _until_found(name, search.bracketed, exists, absent)
         for name in directives.nexts:
             absent.update(c for c in _candidates(name, near) if not exists(c))
-    for name in forced:
-        _until_found(name, ("", *search.quoted, *search.bracketed), exists, absent)
     _shadows(files, search, exists, absent)
     return absent, _unfollowed(files, macros.keys())
+
+
+def absent_forced(names: Iterable[str], search: SearchPath, exists: Callable[[str], bool]) -> set[str]:
+    """The same for names of ``-include``, which are looked for in the working folder first."""
+    absent: set[str] = set()
+    for name in names:
+        _until_found(name, ("", *search.quoted, *search.bracketed), exists, absent)
+    return absent
+
+
+def named_macros(
+    files: Iterable[Directives], definitions: Iterable[str]
+) -> dict[str, frozenset[tuple[str, bool]]]:
+    """Every value that a macro is given in ``files`` or by the ``-D`` options ``definitions``."""
+    found: dict[str, set[tuple[str, bool]]] = {}
+    for directives in files:
+        for macro, name, quoted in directives.macros:
+            found.setdefault(macro, set()).add((name, quoted))
+    for definition in definitions:
+        macro, _, value = definition.partition("=")
+        value = value.replace("\\", "")
+        if len(value) > 2 and value[0] + value[-1] in ('""', "<>"):
+            found.setdefault(macro, set()).add((value[1:-1], value[0] == '"'))
+    return {macro: frozenset(values) for macro, values in found.items()}
 
 
 def find_libraries(
@@ -186,20 +206,6 @@ def _shadows(
             if path.startswith(prefix):
                 name = path[len(prefix) :]
                 absent.update(c for c in _candidates(name, order[:position]) if not exists(c))
-
-
-def _macros(files: Mapping[str, Directives], definitions: Iterable[str]) -> dict[str, set[tuple[str, bool]]]:
-    """Every value that a macro is given anywhere: name, quoted."""
-    found: dict[str, set[tuple[str, bool]]] = {}
-    for directives in files.values():
-        for macro, name, quoted in directives.macros:
-            found.setdefault(macro, set()).add((name, quoted))
-    for definition in definitions:
-        macro, _, value = definition.partition("=")
-        value = value.replace("\\", "")
-        if len(value) > 2 and value[0] + value[-1] in ('""', "<>"):
-            found.setdefault(macro, set()).add((value[1:-1], value[0] == '"'))
-    return found
 
 
 def _unfollowed(files: Mapping[str, Directives], known: Collection[str]) -> tuple[str, ...]:

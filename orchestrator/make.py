@@ -20,7 +20,7 @@ from orchestrator.closure import ChangedMeanwhile, ClosureReader
 from orchestrator.digests import Digests, Unreadable
 from orchestrator.errors import BuildFailed
 from orchestrator.kinds import is_stamped
-from orchestrator.model import Action, Closure, Component, Digest, Kind, Manifest, Member, Product
+from orchestrator.model import Action, Closure, Component, Digest, Kind, Manifest, Member, Product, Tools
 from orchestrator.objects.window import Malformed
 from orchestrator.plan import output, work_folder
 from orchestrator.process import Ended, Runner
@@ -35,7 +35,7 @@ class Means:
     """What an action is carried out with."""
 
     toolchain: Toolchain
-    components: tuple[Component, ...]
+    tools: Tools
     """The toolchain's files with the digests that they had before."""
     members: tuple[Member, ...]
     """The targets used, as they are now."""
@@ -64,7 +64,7 @@ class Maker:
         """
         name = action.target.name
         ended, closure = self._run_undisturbed(action, means)
-        recipe = records.recipe_digest(action, closure, means.members, means.components)
+        recipe = records.recipe_digest(action, closure, means.members, means.tools)
         product = self._put(action, recipe)
         manifest = Manifest(
             target=name,
@@ -75,9 +75,9 @@ class Maker:
             generated=tuple(sorted((g.path, digest_bytes(g.text.encode())) for g in action.generated)),
             closure=closure,
             members=means.members,
-            toolchain=means.components,
+            tools=means.tools,
             toolkit_version=means.toolchain.version,
-            action_digest=records.action_digest(action, closure, means.components),
+            action_digest=records.action_digest(action, closure, means.tools),
             recipe_digest=recipe,
             product=product,
             seconds=ended.seconds,
@@ -101,7 +101,7 @@ class Maker:
             ended = self._run(action)
             try:
                 closure = self._closures.read(action, means.toolchain, started_ns, last=attempt == 2)
-                self._check_tools(means.components)
+                self._check_tools(means.tools.components)
                 return ended, closure
             except ChangedMeanwhile as change:
                 self.note(f"{name}: {change}" + ("; building it again" if attempt == 1 else ""))

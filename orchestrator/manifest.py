@@ -1,13 +1,12 @@
 """Manifests: one canonical JSON document per successful action, and the digests of action and recipe.
 
-What many targets share, the toolchain and the common part of their closures, stands in documents of its own that
-a manifest names by digest. Pure. A document that is not of the schema gives `ValueError`; whoever reads one treats
-that as unproven.
+What many targets share, the toolchain and the common part of their closures, stands in documents of its own
+that a manifest names by digest. Pure. A document that is not of the schema gives `ValueError`; whoever reads
+one treats that as unproven.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from orchestrator.model import (
     Member,
     Origin,
     Product,
+    Tools,
 )
 from orchestrator.plan import recipe_environment
 
@@ -41,7 +41,13 @@ def make_common(materials: Sequence[Material], absent: Absent) -> Common:
     return Common(digest_document(document), tuple(materials), absent)
 
 
-def action_digest(action: Action, closure: Closure, toolchain: tuple[Component, ...]) -> Digest:
+def make_tools(components: Iterable[Component]) -> Tools:
+    """The files of a toolchain, with their digest."""
+    components = tuple(components)
+    return Tools(digest_bytes(_tool_bytes(components)), components)
+
+
+def action_digest(action: Action, closure: Closure, tools: Tools) -> Digest:
     """Digest of everything that can change the product on this machine."""
     return digest_document(
         {
@@ -54,14 +60,12 @@ def action_digest(action: Action, closure: Closure, toolchain: tuple[Component, 
             "materials": {m.path: m.digest for m in closure.materials},
             "absent": dict(closure.absent),
             "common": closure.common.digest,
-            "toolchain": _toolchain_digest(toolchain),
+            "toolchain": tools.digest,
         }
     )
 
 
-def recipe_digest(
-    action: Action, closure: Closure, members: Sequence[Member], toolchain: tuple[Component, ...]
-) -> Digest:
+def recipe_digest(action: Action, closure: Closure, members: Sequence[Member], tools: Tools) -> Digest:
     """Digest of the portable part: no machine paths, no host compiler, no libc. It becomes the stamp."""
     return digest_document(
         {
@@ -73,21 +77,22 @@ def recipe_digest(
             "generated": {g.path: digest_bytes(g.text.encode()) for g in action.generated},
             "materials": {m.recipe_name: m.digest for m in closure.materials if m.recipe_name},
             "members": [[m.target, m.recipe_digest] for m in members],
-            "toolkit": _toolkit_digest(closure.common, toolchain),
+            "toolkit": _toolkit_digest(closure.common, tools),
         }
     )
 
 
-@functools.lru_cache(maxsize=64)
-def _toolchain_digest(toolchain: tuple[Component, ...]) -> Digest:
-    return digest_bytes(_toolchain_bytes(toolchain))
+_known_toolkits: dict[tuple[Digest, Digest], Digest] = {}
 
 
-@functools.lru_cache(maxsize=1024)
-def _toolkit_digest(common: Common, toolchain: tuple[Component, ...]) -> Digest:
-    """Of the toolkit's tools and headers by content."""
-    headers = {m.recipe_name: m.digest for m in common.materials if m.recipe_name}
-    return digest_document([headers, {c.role: c.digest for c in toolchain if c.portable}])
+def _toolkit_digest(common: Common, tools: Tools) -> Digest:
+    """Of the toolkit's tools and headers by content; remembered, since most targets share both."""
+    key = common.digest, tools.digest
+    if key not in _known_toolkits:
+        headers = {m.recipe_name: m.digest for m in common.materials if m.recipe_name}
+        programs = {c.role: c.digest for c in tools.components if c.portable}
+        _known_toolkits[key] = digest_document([headers, programs])
+    return _known_toolkits[key]
 
 
 def shared_documents(manifest: Manifest) -> dict[Digest, bytes]:
@@ -96,7 +101,7 @@ def shared_documents(manifest: Manifest) -> dict[Digest, bytes]:
     document = {"materials": _material_rows(common.materials), "absent": dict(common.absent)}
     return {
         common.digest: encode(document),
-        _toolchain_digest(manifest.toolchain): _toolchain_bytes(manifest.toolchain),
+        manifest.tools.digest: _tool_bytes(manifest.tools.components),
     }
 
 
@@ -117,7 +122,7 @@ def to_bytes(manifest: Manifest) -> bytes:
             "common": closure.common.digest,
             "unknown": closure.unknown,
             "members": [[m.target, m.digest, m.recipe_digest] for m in manifest.members],
-            "toolchain": _toolchain_digest(manifest.toolchain),
+            "toolchain": manifest.tools.digest,
             "toolkit_version": manifest.toolkit_version,
             "action_digest": manifest.action_digest,
             "recipe_digest": manifest.recipe_digest,
@@ -140,7 +145,7 @@ class Reader:
     open_shared: Callable[[Digest], bytes]
     """Gives the bytes of a shared document; an `OSError` counts as unreadable."""
     _commons: dict[Digest, Common] = field(default_factory=dict)
-    _toolchains: dict[Digest, tuple[Component, ...]] = field(default_factory=dict)
+    _tools: dict[Digest, Tools] = field(default_factory=dict)
 
     def read(self, data: bytes) -> Manifest:
         """A manifest. Raises `ValueError` for anything that `to_bytes` does not write."""
@@ -171,7 +176,7 @@ class Reader:
                 Member(_text(target), _text(digest), _text(recipe))
                 for target, digest, recipe in document["members"]
             ),
-            toolchain=self._toolchain(_text(document["toolchain"])),
+            tools=self._read_tools(_text(document["toolchain"])),
             toolkit_version=_text(document["toolkit_version"]),
             action_digest=_text(document["action_digest"]),
             recipe_digest=_text(document["recipe_digest"]),
@@ -193,13 +198,14 @@ class Reader:
             )
         return self._commons[digest]
 
-    def _toolchain(self, digest: Digest) -> tuple[Component, ...]:
-        if digest not in self._toolchains:
-            self._toolchains[digest] = tuple(
+    def _read_tools(self, digest: Digest) -> Tools:
+        if digest not in self._tools:
+            components = tuple(
                 Component(_text(role), _text(path), _text(content))
                 for role, path, content in self._shared(digest)
             )
-        return self._toolchains[digest]
+            self._tools[digest] = Tools(digest, components)
+        return self._tools[digest]
 
     def _shared(self, digest: Digest) -> Any:
         try:
@@ -215,8 +221,8 @@ def _material_rows(materials: Iterable[Material]) -> list[list[str]]:
     return [[m.path, m.digest, m.origin, m.recipe_name] for m in materials]
 
 
-def _toolchain_bytes(toolchain: Iterable[Component]) -> bytes:
-    return encode([[c.role, c.path, c.digest] for c in toolchain])
+def _tool_bytes(components: Iterable[Component]) -> bytes:
+    return encode([[c.role, c.path, c.digest] for c in components])
 
 
 _ORIGINS = {str(origin): origin for origin in Origin}

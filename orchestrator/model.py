@@ -186,6 +186,15 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
+class Tools:
+    """The files of a toolchain; all targets of a project mostly have the same."""
+
+    digest: Digest
+    """Of their canonical document, which is kept once for all of them."""
+    components: tuple[Component, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Generated:
     """A small file that the plan itself writes before the command runs (the stamp's header)."""
 
@@ -293,7 +302,7 @@ class Manifest:
     generated: tuple[tuple[str, Digest], ...]
     closure: Closure
     members: tuple[Member, ...]
-    toolchain: tuple[Component, ...]
+    tools: Tools
     toolkit_version: str
     action_digest: Digest
     recipe_digest: Digest

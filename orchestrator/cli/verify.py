@@ -66,11 +66,11 @@ class _Detail:
         """What was compared, link by link, in words."""
         record = self.manifest
         absent = record.closure.absent_names
-        tools = f"{len(record.toolchain):,} files of CUDA {record.toolkit_version} and the host compiler"
+        tools = len(record.tools.components)
         return {
             Link.PLAN: f"{len(record.argv)} words of the command, {len(record.environment)} variables",
             Link.INPUTS: f"{record.closure.files:,} files, {absent:,} absent names",
-            Link.TOOLCHAIN: tools,
+            Link.TOOLCHAIN: f"{tools:,} files of CUDA {record.toolkit_version} and the host compiler",
             Link.ARTIFACT: f"{record.product.digest}, {record.product.size:,} bytes",
             Link.CONTENTS: ", ".join(dict.fromkeys(_demand(o) for o in self.contents if o.code in _DEMANDS)),
         }

@@ -6,18 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.evidence import Folders, gather
+from orchestrator.canonical import digest_bytes
+from orchestrator.evidence import Observer
 from orchestrator.freshness import judge
+from orchestrator.manifest import make_common, make_tools
 from orchestrator.model import (
     Action,
+    Closure,
     Component,
     Evidence,
     Generated,
     Link,
+    Manifest,
     Material,
     Member,
     Observation,
     Origin,
+    Product,
     State,
     Target,
 )
@@ -96,13 +101,12 @@ ACTION = Action(
     options_files=(),
     product_name="k.cubin",
 )
-TOOLS = (Component("nvcc", "/bin/nvcc", "sha256:n"), Component("ptxas", "/bin/ptxas", "sha256:p"))
+NVCC, PTXAS = Component("nvcc", "/bin/nvcc", "sha256:n"), Component("ptxas", "/bin/ptxas", "sha256:p")
+TOOLS = make_tools([NVCC, PTXAS])
+COMMON = make_common([Material("/usr/s.h", "sha256:s", Origin.SYSTEM, "")], (("inc", ("s.h",)),))
 
 
 def recorded():
-    from orchestrator.canonical import digest_bytes
-    from orchestrator.model import Closure, Manifest, Product
-
     return Manifest(
         target="k",
         kind="cubin",
@@ -110,9 +114,11 @@ def recorded():
         argv=ACTION.argv,
         environment=ACTION.environment,
         generated=(("stamp.h", digest_bytes(b"text")),),
-        closure=Closure((Material("k.cu", "sha256:k", Origin.PROJECT, "k.cu"),), (("inc", ("a.h",)),)),
+        closure=Closure(
+            (Material("k.cu", "sha256:k", Origin.PROJECT, "k.cu"),), (("inc", ("a.h",)),), COMMON
+        ),
         members=(),
-        toolchain=TOOLS,
+        tools=TOOLS,
         toolkit_version="13.0.88",
         action_digest="",
         recipe_digest="",
@@ -123,19 +129,10 @@ def recorded():
 
 
 def verdict(tmp_path, manifest=None, action=ACTION, tools=TOOLS, used=None, **files):
-    content = Content(**{"k.cu": "sha256:k", "k.cubin": "sha256:c", **files})
+    content = Content(**{"k.cu": "sha256:k", "k.cubin": "sha256:c", "/usr/s.h": "sha256:s", **files})
     contents = Observation(Link.CONTENTS, "stamp", "k", "x", "x")
-    evidence = gather(
-        manifest or recorded(),
-        "",
-        action,
-        tools,
-        content,
-        Folders(str(tmp_path)),
-        used or {},
-        lambda _m, _t: (contents,),
-    )
-    return judge(evidence)
+    observer = Observer(tmp_path, content, lambda _manifest, _target: (contents,))
+    return judge(observer.gather(manifest or recorded(), "", action, tools, used or {}))
 
 
 def test_what_is_as_recorded_is_fresh(tmp_path):
@@ -174,21 +171,23 @@ def test_inputs_tools_and_artifacts_that_changed_are_named(tmp_path):
     assert [f.subject for f in verdict(tmp_path, **{"k.cu": "sha256:other"}).findings] == ["k.cu"]
     (gone,) = verdict(tmp_path, **{"k.cu": None}).findings
     assert (gone.code, gone.observed, gone.state) == ("input-missing", "missing", State.STALE)
-    (swapped,) = verdict(
-        tmp_path, tools=(TOOLS[0], dataclasses.replace(TOOLS[1], digest="sha256:q"))
-    ).findings
+    (header,) = verdict(tmp_path, **{"/usr/s.h": "sha256:t"}).findings
+    assert (header.code, header.subject) == ("input-changed", "/usr/s.h")
+    other = make_tools([NVCC, dataclasses.replace(PTXAS, digest="sha256:q")])
+    (swapped,) = verdict(tmp_path, tools=other).findings
     assert (swapped.subject, swapped.recorded, swapped.observed) == ("/bin/ptxas", "sha256:p", "sha256:q")
     damaged = verdict(tmp_path, **{"k.cubin": "sha256:d"}).findings
     assert [f.code for f in damaged] == ["artifact-changed", "contents-unproven"]
 
 
 def test_a_tool_more_or_less_is_a_change(tmp_path):
-    assert verdict(tmp_path, tools=TOOLS[:1]).state is State.STALE
-    assert verdict(tmp_path, tools=(*TOOLS, Component("cicc", "/c", "sha256:x"))).state is State.STALE
+    assert verdict(tmp_path, tools=make_tools([NVCC])).state is State.STALE
+    more = make_tools([NVCC, PTXAS, Component("cicc", "/c", "sha256:x")])
+    assert verdict(tmp_path, tools=more).state is State.STALE
 
 
 def test_a_tool_that_cannot_be_read_is_unproven(tmp_path):
-    tools = (TOOLS[0], dataclasses.replace(TOOLS[1], digest=""))
+    tools = make_tools([NVCC, dataclasses.replace(PTXAS, digest="")])
     assert verdict(tmp_path, tools=tools).state is State.UNPROVEN
 
 
@@ -199,6 +198,12 @@ def test_a_name_that_was_absent_and_appears_is_stale_also_in_a_new_folder(tmp_pa
     (tmp_path / "inc" / "a.h").touch()
     (finding,) = verdict(tmp_path).findings
     assert (finding.code, finding.subject) == ("name-appeared", "inc/a.h")
+
+
+def test_a_name_that_a_system_header_asked_for_is_watched_too(tmp_path):
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "s.h").touch()
+    assert [f.subject for f in verdict(tmp_path).findings] == ["inc/s.h"]
 
 
 def test_a_folder_is_not_a_file_that_appeared(tmp_path):

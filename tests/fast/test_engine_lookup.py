@@ -2,7 +2,14 @@
 
 import pytest
 
-from orchestrator.lookup import SearchPath, absent_names, group_by_folder, read_directives
+from orchestrator.lookup import (
+    SearchPath,
+    absent_forced,
+    absent_names,
+    group_by_folder,
+    named_macros,
+    read_directives,
+)
 
 SEARCH = SearchPath(quoted=("q",), bracketed=("inc1", "inc2", "/usr/include"))
 
@@ -10,7 +17,9 @@ SEARCH = SearchPath(quoted=("q",), bracketed=("inc1", "inc2", "/usr/include"))
 def absent(sources, *, forced=(), definitions=(), search=SEARCH, there=()):
     files = {name: read_directives(text.encode()) for name, text in sources.items()}
     present = {*sources, *there}
-    return absent_names(files, forced, definitions, search, present.__contains__)
+    macros = named_macros(files.values(), definitions)
+    names, unknown = absent_names(files, macros, search, present.__contains__)
+    return names | absent_forced(forced, search, present.__contains__), unknown
 
 
 @pytest.mark.parametrize(

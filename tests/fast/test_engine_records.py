@@ -77,6 +77,15 @@ def test_every_name_written_nvccs_way_is_read_back(names):
     assert parse_nvcc(f"o : {written}\n".encode()) == tuple(dict.fromkeys(names))
 
 
+COMMON = manifest.make_common([Material("/usr/include/a.h", D, Origin.SYSTEM, "")], (("inc", ("stdio.h",)),))
+TOOLS = manifest.make_tools([Component("nvcc", "/usr/bin/nvcc", D)])
+
+
+def read(data: bytes, shared=None) -> Manifest:
+    """Read a manifest whose shared documents are those of `record`, or ``shared``."""
+    return manifest.Reader((shared or manifest.shared_documents(record())).__getitem__).read(data)
+
+
 def record(**changes) -> Manifest:
     fields = {
         "target": "k",
@@ -86,14 +95,12 @@ def record(**changes) -> Manifest:
         "environment": (("LC_ALL", "C"),),
         "generated": (("build/work/k/stamp.h", D),),
         "closure": Closure(
-            (
-                Material("/usr/include/a.h", D, Origin.SYSTEM, ""),
-                Material("src/k.cu", D, Origin.PROJECT, "src/k.cu"),
-            ),
+            (Material("src/k.cu", D, Origin.PROJECT, "src/k.cu"),),
             (("", ("cuda_runtime.h",)), ("inc", ("x.h", "y.h"))),
+            COMMON,
         ),
         "members": (),
-        "toolchain": (Component("nvcc", "/usr/bin/nvcc", D),),
+        "tools": TOOLS,
         "toolkit_version": "13.0.88",
         "action_digest": D,
         "recipe_digest": D,
@@ -105,7 +112,7 @@ def record(**changes) -> Manifest:
 
 
 def test_a_manifest_is_read_back_as_written():
-    assert manifest.from_bytes(manifest.to_bytes(record())) == record()
+    assert read(manifest.to_bytes(record())) == record()
 
 
 @pytest.mark.parametrize("key", sorted(json.loads(manifest.to_bytes(record()))))
@@ -113,13 +120,26 @@ def test_a_manifest_without_any_one_field_is_not_read(key):
     document = json.loads(manifest.to_bytes(record()))
     del document[key]
     with pytest.raises(ValueError):
-        manifest.from_bytes(encode(document))
+        read(encode(document))
+
+
+@pytest.mark.parametrize("digest", manifest.shared_documents(record()))
+def test_a_manifest_whose_shared_documents_are_damaged_or_gone_is_not_read(digest):
+    shared = manifest.shared_documents(record())
+    with pytest.raises(ValueError, match="damaged"):
+        read(manifest.to_bytes(record()), {**shared, digest: shared[digest] + b" "})
+
+    def gone(_digest):
+        raise FileNotFoundError(2, "No such file")
+
+    with pytest.raises(ValueError, match="No such file"):
+        manifest.Reader(gone).read(manifest.to_bytes(record()))
 
 
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_manifest_give_one_kind_of_error(data):
     with pytest.raises(ValueError):
-        manifest.from_bytes(data)
+        read(data)
 
 
 def test_a_build_matches_the_lock_written_from_it():
@@ -132,7 +152,7 @@ def test_a_build_matches_the_lock_written_from_it():
     [
         ({"toolkit_version": "13.1.0"}, "toolkit 13.1.0, locked 13.0.88"),
         (
-            {"closure": Closure((Material("src/k.cu", E, Origin.PROJECT, "src/k.cu"),), ())},
+            {"closure": Closure((Material("src/k.cu", E, Origin.PROJECT, "src/k.cu"),), (), COMMON)},
             "sources: src/k.cu",
         ),
         ({"recipe_digest": E}, "its command or toolkit"),
@@ -161,8 +181,9 @@ def test_the_watch_covers_sources_and_folders_of_absent_names(tmp_path):
     for name in ("src", "inc", "manifests", "build", "docs"):
         (tmp_path / name).mkdir()
     closure = Closure(
-        (Material("src/k.cu", "d", Origin.PROJECT, ""), Material("/usr/x.h", "d", Origin.SYSTEM, "")),
+        (Material("src/k.cu", "d", Origin.PROJECT, ""),),
         (("inc/sub", ("x.h",)), ("later", ("y.h",))),
+        COMMON,
     )
     project = Project("p", ("src",), (), ())
     folders = folders_to_watch(tmp_path, project, [record(closure=closure)])
