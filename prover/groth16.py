@@ -21,8 +21,6 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from prover.reference import g1, g2
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -64,7 +62,7 @@ def prove(key: ProvingKey, witness: NDArray[np.uint8], r: int, s: int, backend: 
 
     A witness that does not satisfy the circuit gives a proof that no verifier accepts: check the result.
     """
-    G1, G2 = g1(key.curve), g2(key.curve)
+    in_g1, in_g2 = backend.combine_g1, backend.combine_g2
     w = backend.witness(witness)
     sums = [
         backend.msm_g2("b_g2_query", w),
@@ -73,17 +71,16 @@ def prove(key: ProvingKey, witness: NDArray[np.uint8], r: int, s: int, backend: 
         backend.msm_g1("l_query", w[key.n_public + 1 :]),
         backend.msm_g1("h_query", quotient(w, backend)),
     ]
-    with backend.phases.span("blind"):
-        r_delta, s_delta = G1.multiply(r, key.delta_g1), G1.multiply(s, key.delta_g1)
-        s_delta_g2 = G2.multiply(s, key.delta_g2)
+    with backend.phases.span("blind"):  # a backend that works beside us is still summing
+        r_delta, s_delta = (in_g1([k], [key.delta_g1]) for k in (r, s))
+        s_delta_g2 = in_g2([s], [key.delta_g2])
 
     wb_g2, wa, wb, wl, h = backend.fetch(sums)
     with backend.phases.span("combine"):
-        A = G1.sum(key.alpha_g1, wa, r_delta)
-        B = G2.sum(key.beta_g2, wb_g2, s_delta_g2)
-        B_g1 = G1.sum(key.beta_g1, wb, s_delta)
-        blinding = G1.msm([s, r, -r * s % key.curve.r], [A, B_g1, key.delta_g1])
-        C = G1.sum(wl, h, blinding)
+        A = in_g1([1, 1, 1], [key.alpha_g1, wa, r_delta])
+        B = in_g2([1, 1, 1], [key.beta_g2, wb_g2, s_delta_g2])
+        B_g1 = in_g1([1, 1, 1], [key.beta_g1, wb, s_delta])
+        C = in_g1([1, 1, s, r, -r * s % key.curve.r], [wl, h, A, B_g1, key.delta_g1])
     return Proof(A, B, C)
 
 

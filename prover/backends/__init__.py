@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from prover.artifact import Loaded
     from prover.formats.zkey import ProvingKey
+    from prover.params import G1Point, G2Point
     from prover.phases import Phases
 
 Vector = Any
@@ -86,6 +87,12 @@ class Backend(Protocol):
 
     def fetch(self, pending: Sequence[Pending]) -> list[Any]:
         """Wait for MSMs; affine points in standard form (`G1Point` or `G2Point`)."""
+
+    def combine_g1(self, scalars: Sequence[int], points: Sequence[G1Point]) -> G1Point:
+        """sum scalars[i] * points[i] of a handful of points of G1, at once; scalars in [0, r)."""
+
+    def combine_g2(self, scalars: Sequence[int], points: Sequence[G2Point]) -> G2Point:
+        """As `combine_g1`, in G2."""
 
     def close(self) -> None:
         """Release memory and scrub what held the witness."""

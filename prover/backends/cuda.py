@@ -24,6 +24,7 @@ from prover.backends.cuda_staging import Staging
 from prover.backends.sparse_plan import compressed_rows
 from prover.params import SCALAR_BYTES
 from prover.phases import Phases
+from prover.reference import g1, g2
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from prover.artifact import Artifact, Loaded
     from prover.backends.cuda_queries import Pending
     from prover.formats.zkey import ProvingKey
-    from prover.params import Curve
+    from prover.params import Curve, G1Point, G2Point
 
 __all__ = ["CudaBackend", "open_gpu", "targets"]
 
@@ -160,6 +161,14 @@ class CudaBackend:
         for span in self._clock.drain():
             self.phases.add(span)
         return points
+
+    def combine_g1(self, scalars: Sequence[int], points: Sequence[G1Point]) -> G1Point:
+        """In Python: a few milliseconds, the first of them while the GPU works."""
+        return g1(self.curve).msm(scalars, points)
+
+    def combine_g2(self, scalars: Sequence[int], points: Sequence[G2Point]) -> G2Point:
+        """In Python, as `combine_g1`."""
+        return g2(self.curve).msm(scalars, points)
 
     def close(self) -> None:
         """Scrub what held the witness, and release the key's memory."""

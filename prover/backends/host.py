@@ -11,6 +11,7 @@ from prover.backends.host_library import load_library
 from prover.formats.points import decode_g1, decode_g2, encode_g1, encode_g2
 from prover.params import SCALAR_BYTES
 from prover.phases import Phases
+from prover.scalars import encode_scalars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,6 +132,16 @@ class HostBackend:
         """Nothing is pending."""
         return list(pending)
 
+    def combine_g1(self, scalars: Sequence[int], points: Sequence[G1Point]) -> G1Point:
+        """An MSM over points that are encoded for it."""
+        rows = np.frombuffer(b"".join(encode_g1(self.curve, p) for p in points), np.uint8)
+        return decode_g1(self.curve, self._combine(G1, scalars, rows.reshape(len(points), -1)).data)
+
+    def combine_g2(self, scalars: Sequence[int], points: Sequence[G2Point]) -> G2Point:
+        """An MSM over points that are encoded for it."""
+        rows = np.frombuffer(b"".join(encode_g2(self.curve, p) for p in points), np.uint8)
+        return decode_g2(self.curve, self._combine(G2, scalars, rows.reshape(len(points), -1)).data)
+
     def close(self) -> None:
         """Erase every vector that held the witness or came from it, and let the key go."""
         self._scrub()
@@ -148,6 +159,12 @@ class HostBackend:
         out = np.empty((len(scalars), len(base)), np.uint8)
         point = np.frombuffer(base, np.uint8)
         self._library.call("multiples", group, point, _contiguous(scalars), out, len(scalars), self.threads)
+        return out
+
+    def _combine(self, group: int, scalars: Sequence[int], rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        out = np.empty(rows.shape[1], np.uint8)
+        words = encode_scalars(scalars)
+        self._library.call("msm", group, rows, words, len(rows), CHOOSE_WINDOW, self.threads, out)
         return out
 
     def _msm(self, query: str, scalars: Scalars) -> NDArray[np.uint8]:

@@ -117,6 +117,14 @@ class ReferenceBackend:
         """Nothing is pending."""
         return list(pending)
 
+    def combine_g1(self, scalars: Sequence[int], points: Sequence[G1Point]) -> G1Point:
+        """As any MSM."""
+        return self._g1.msm(scalars, points)
+
+    def combine_g2(self, scalars: Sequence[int], points: Sequence[G2Point]) -> G2Point:
+        """As any MSM."""
+        return self._g2.msm(scalars, points)
+
     def close(self) -> None:
         """Python integers cannot be scrubbed; the key is let go."""
         self._key, self._points, self._entries = None, {}, []
