@@ -85,12 +85,7 @@ def prove(
         _require_satisfied(r1cs, wtns)
     with Session.open(zkey, backend, artifact_from_gate, _say(console)) as session:
         outcome = session.prove(witness, test_blinders)
-    if not outcome.check.valid:
-        raise BrokenRun(
-            f"the proof failed its check by {outcome.check.by}: {outcome.check.reason}; nothing was written",
-            remedy="the witness does not satisfy the circuit, or belongs to another one: "
-            "add --r1cs CIRCUIT.r1cs to see which constraint fails",
-        )
+    _require_valid(outcome)
     curve = session.key.curve
     write_all({public: public_json(outcome.public), proof: proof_json(curve, outcome.proof)})
     console.print(_phase_table(outcome))
@@ -105,6 +100,15 @@ def prove(
 def _say(console: Console) -> Callable[[str], None]:
     """Progress for people, on standard error."""
     return partial(console.print, style="dim", soft_wrap=True)
+
+
+def _require_valid(outcome: Outcome) -> None:
+    if not outcome.check.valid:
+        raise BrokenRun(
+            f"the proof failed its check by {outcome.check.by}: {outcome.check.reason}; nothing was written",
+            remedy="the witness does not satisfy the circuit, or belongs to another one: "
+            "add --r1cs CIRCUIT.r1cs to see which constraint fails",
+        )
 
 
 def _require_distinct(**paths: Path) -> None:

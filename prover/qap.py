@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from prover.params import Curve
 
 
-def log_domain(system: ConstraintSystem) -> int:
+def log_domain(curve: Curve, n_constraints: int, n_public: int) -> int:
     """k, where 2^k is the smallest domain with a point for every row.
 
     Raises `ConfigurationError` when k reaches the field's two-adicity: the doubled domain would not exist.
     """
-    k = (system.n_constraints + system.n_public).bit_length()
-    if k >= system.curve.two_adicity:
+    k = (n_constraints + n_public).bit_length()
+    if k >= curve.two_adicity:
         raise ConfigurationError(
-            f"{system.n_constraints} constraints are more than {system.curve.name} allows in one proof, "
-            f"2^{system.curve.two_adicity - 1}",
+            f"{n_constraints} constraints are more than {curve.name} allows in one proof: "
+            f"2^{curve.two_adicity - 1}, the public signals and one more included",
             remedy="split the circuit",
         )
     return k

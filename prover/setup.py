@@ -75,7 +75,7 @@ def write_test_key(
     Raises `ConfigurationError` for a circuit too large for its curve.
     """
     curve, r, n_public = system.curve, system.curve.r, system.n_public
-    k = qap.log_domain(system)
+    k = qap.log_domain(curve, system.n_constraints, n_public)
     say(f"polynomials of {system.n_wires} wires over a domain of 2^{k}")
     basis = qap.lagrange_at(curve, k, trapdoor.tau)
     a, b, c = qap.wire_polynomials_at(system, basis)

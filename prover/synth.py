@@ -19,6 +19,7 @@ import numpy as np
 
 from orchestrator.errors import ConfigurationError
 from prover.formats.r1cs import ConstraintSystem, SparseMatrix
+from prover.qap import log_domain
 from prover.scalars import encode_scalars
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def synthesize(shape: Shape) -> tuple[ConstraintSystem, NDArray[np.uint8]]:
     if shape.n_constraints < 1 or not 0 <= shape.binary_share <= 1:
         raise ConfigurationError("a circuit has at least one constraint, and a binary share from 0 to 1")
     curve, n_bits = shape.curve, shape.n_binary
+    log_domain(curve, shape.n_constraints, N_PUBLIC)  # refuse before the work what no key could be made for
     n_dense = shape.n_constraints - n_bits
     first_bit = 1 + N_PUBLIC + N_SEEDS
     first_new = first_bit + n_bits

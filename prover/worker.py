@@ -48,6 +48,13 @@ def serve(zkey: Path, wtns: Path, backend_name: str) -> int:
 
 def _serve(zkey: Path, wtns: Path, backend_name: str, answers: IO[bytes]) -> None:
     witness = _in_memory(read_wtns(wtns))
+    try:
+        _serve_with(witness, zkey, backend_name, answers)
+    finally:
+        witness.words.fill(0)
+
+
+def _serve_with(witness: Witness, zkey: Path, backend_name: str, answers: IO[bytes]) -> None:
     with Session.open(zkey, backend_name, artifact_from_orchestrator, _say) as session:
         require_match(witness, session.key.curve, session.key.n_vars, zkey)
         ready = _ready(session, witness)
@@ -66,7 +73,7 @@ def _serve(zkey: Path, wtns: Path, backend_name: str, answers: IO[bytes]) -> Non
 
 
 def _in_memory(witness: Witness) -> Witness:
-    """A copy outside the mapped file: no sample reads the disk."""
+    """A copy outside the mapped file: no sample reads the disk, and it can be erased."""
     return replace(witness, words=np.array(witness.words))
 
 

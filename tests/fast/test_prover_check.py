@@ -169,6 +169,14 @@ def test_verification_key_off_the_curve_or_subgroup_is_refused() -> None:
             Checker(changed, source="vk.json")
 
 
+@both_curves
+def test_identity_among_the_ic_points_is_legal(curve: Curve) -> None:
+    proof, public = real(curve)
+    vk = replace(CHECKERS[curve].vk, ic=(CHECKERS[curve].vk.ic[0], None))
+    check = Checker(vk, source="vk.json").check(proof, public)
+    assert not check.valid and "equation" in check.reason
+
+
 def test_key_without_public_signals_is_legal() -> None:
     """With no signal, IC[0] alone stands for them: move it there and the same proof stays valid."""
     proof, public = real(BLS12_381)

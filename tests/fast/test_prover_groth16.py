@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from orchestrator.errors import ConfigurationError
 from prover import groth16, qap
 from prover.backends.reference import ReferenceBackend
 from prover.check import Checker
@@ -109,7 +110,7 @@ def test_proof_is_what_the_paper_says_in_the_exponent(tmp_path: Path) -> None:
     write_test_key(tmp_path / "k", system, t, ReferenceBackend(curve))
     key, backend, _ = loaded(tmp_path / "k")
     p, w = curve.r, decode_scalars(words)
-    k = qap.log_domain(system)
+    k = qap.log_domain(curve, system.n_constraints, system.n_public)
     columns = qap.wire_polynomials_at(system, qap.lagrange_at(curve, k, t.tau))
     a, b, c = (sum(x * v for x, v in zip(w, column, strict=True)) for column in columns)
     A, B = t.alpha + a + r * t.delta, t.beta + b + s * t.delta
@@ -177,9 +178,19 @@ def test_equal_seeds_give_equal_circuits_and_others_do_not() -> None:
 def test_domain_is_filled_and_not_exceeded(k: int) -> None:
     n = constraints_filling(k)
     system, _ = synthesize(Shape(BN254, n))
-    assert qap.log_domain(system) == k
+    assert qap.log_domain(BN254, system.n_constraints, system.n_public) == k
     system, _ = synthesize(Shape(BN254, n + 1))
-    assert qap.log_domain(system) == k + 1
+    assert qap.log_domain(BN254, system.n_constraints, system.n_public) == k + 1
+
+
+@both_curves
+def test_circuit_whose_doubled_domain_does_not_exist_is_refused(curve: Curve) -> None:
+    limit = constraints_filling(curve.two_adicity - 1)
+    assert qap.log_domain(curve, limit, 2) == curve.two_adicity - 1
+    with pytest.raises(ConfigurationError, match="are more than"):
+        qap.log_domain(curve, limit + 1, 2)
+    with pytest.raises(ConfigurationError, match="are more than"):
+        synthesize(Shape(curve, limit + 1))
 
 
 @both_curves
