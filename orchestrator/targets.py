@@ -15,7 +15,7 @@ from typing import Any
 from orchestrator.errors import ConfigurationError
 from orchestrator.kinds import RULES
 from orchestrator.model import Expectations, Kind, Project, Target, Workload
-from orchestrator.tomlline import line_of
+from orchestrator.tomlline import Lines
 
 SCHEMA = 1
 FILE = "manifests/targets.toml"
@@ -65,12 +65,12 @@ _OWNED_FLAGS: Mapping[str, str] = {
 class _Table:
     """One TOML table with what an error message needs: where it is and how it is called."""
 
-    text: str
+    lines: Lines
     path: tuple[str, ...]
     values: Mapping[str, Any]
 
     def fail(self, key: str | None, what: str, remedy: str) -> ConfigurationError:
-        line = line_of(self.text, self.path, key)
+        line = self.lines.find(self.path, key)
         where = ".".join(self.path + ((key,) if key else ())) or "file"
         return ConfigurationError(f"{FILE}:{line}: {where}: {what}", remedy=remedy)
 
@@ -114,7 +114,7 @@ class _Table:
         value = self.values.get(key, {})
         if not isinstance(value, dict):
             raise self.fail(key, "must be a table", f"write [{'.'.join((*self.path, key))}]")
-        return _Table(self.text, (*self.path, key), value)
+        return _Table(self.lines, (*self.path, key), value)
 
     def tables(self, key: str) -> tuple[_Table, ...]:
         """The tables below ``key``, by name."""
@@ -123,7 +123,7 @@ class _Table:
 
     @property
     def line(self) -> int:
-        return line_of(self.text, self.path, None)
+        return self.lines.find(self.path, None)
 
 
 def parse_targets(text: str) -> Project:
@@ -134,7 +134,7 @@ def parse_targets(text: str) -> Project:
         raise ConfigurationError(
             f"{FILE}: not valid TOML: {error}", remedy="correct the line named"
         ) from None
-    root = _Table(text, (), document)
+    root = _Table(Lines(text), (), document)
     root.only("schema", "project", "target", "workload")
     if document.get("schema") != SCHEMA:
         raise root.fail("schema", f"must be {SCHEMA}", f"write schema = {SCHEMA} at the top")
@@ -345,7 +345,7 @@ def _check_units(root: _Table, targets: Sequence[Target]) -> None:
     for target in targets:
         other = seen.setdefault(unit_of(target.name), target.name)
         if other != target.name:
-            table = _Table(root.text, ("target", *target.name.split(".", 1)[:1]), {})
+            table = _Table(root.lines, ("target", *target.name.split(".", 1)[:1]), {})
             raise table.fail(None, f"differs from `{other}` only in punctuation", "rename one of them")
 
 
@@ -355,7 +355,7 @@ def _check_uses(root: _Table, targets: Sequence[Target]) -> None:
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
         target = known[name]
-        table = _Table(root.text, ("target", *name.split(".", 1)[:1]), {})
+        table = _Table(root.lines, ("target", *name.split(".", 1)[:1]), {})
         if name in trail:
             raise table.fail("uses", f"a circle: {' -> '.join((*trail, name))}", "break it")
         for used in target.uses:

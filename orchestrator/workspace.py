@@ -18,6 +18,7 @@ import errno
 import fcntl
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +104,7 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
     """
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary = _beside(path)
         try:
             with open(temporary, "wb", opener=lambda p, flags: os.open(p, flags, mode)) as file:
                 file.write(data)
@@ -118,10 +119,15 @@ def link_atomically(link: Path, to: Path) -> None:
     """Point a symbolic link at ``to``, relative, replacing the old one in one step."""
     with _explained(link):
         link.parent.mkdir(parents=True, exist_ok=True)
-        temporary = link.with_name(f".{link.name}.{os.getpid()}")
+        temporary = _beside(link)
         temporary.unlink(missing_ok=True)
         temporary.symlink_to(os.path.relpath(to, link.parent))
         temporary.replace(link)
+
+
+def _beside(path: Path) -> Path:
+    """A name in the same folder that no other process or thread uses."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
 
 
 def fresh_folder(path: Path) -> None:

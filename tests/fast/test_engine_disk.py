@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -106,6 +107,12 @@ def test_a_written_file_is_whole_and_leaves_nothing_beside_it(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["f"]
     write_atomically(path, b"y")
     assert path.read_bytes() == b"y"
+
+
+def test_many_threads_may_write_one_file(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: write_atomically(tmp_path / "f", b"same"), range(200)))
+    assert [p.name for p in tmp_path.iterdir()] == ["f"]
 
 
 def test_a_disk_that_cannot_be_written_is_explained(tmp_path):

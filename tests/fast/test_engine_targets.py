@@ -5,7 +5,7 @@ import pytest
 from orchestrator.errors import ConfigurationError
 from orchestrator.model import Kind
 from orchestrator.targets import parse_targets, select, unit_of, unsafe_path
-from orchestrator.tomlline import line_of
+from orchestrator.tomlline import Lines
 
 GOOD = """schema = 1
 [project]
@@ -87,11 +87,12 @@ def test_broken_toml_names_the_line():
 
 def test_keys_are_found_in_their_own_table():
     text = '[a]\nx = 1\n[b]\ny = 2\nx = [\n 1,\n]\n["b.c"]\nx = 3\n'
-    assert line_of(text, ("b",), "x") == 5
-    assert line_of(text, ("b.c",), "x") == 9
-    assert line_of(text, ("b",), None) == 3
-    assert line_of(text, ("b",), "nowhere") == 3
-    assert line_of(text, ("z",), "x") == 1
+    lines = Lines(text)
+    assert lines.find(("b",), "x") == 5
+    assert lines.find(("b.c",), "x") == 9
+    assert lines.find(("b",), None) == 3
+    assert lines.find(("b", "deeper"), "nowhere") == 3
+    assert lines.find(("z",), "x") == 1
 
 
 def test_selection_keeps_order_and_suggests_names():
