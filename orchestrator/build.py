@@ -21,7 +21,7 @@ from orchestrator.model import Action, Finding, Link, Manifest, Member, State, T
 from orchestrator.recorded import ContentsMemory, Records
 from orchestrator.schedule import run_steps
 from orchestrator.situation import Situation, survey
-from orchestrator.workspace import Workspace, exclusive
+from orchestrator.workspace import Workspace, exclusive, manifest_name
 
 _UNKNOWN_SECONDS = 60.0
 _NO_REBUILD = frozenset({"input-unfollowed", "member-unproven"})
@@ -217,7 +217,7 @@ class _Builder:
             result=Result.FRESH if fresh else Result.UNPROVEN,
             reason="" if fresh else reason_of(verdict),
             verdict=verdict,
-            manifest=self.workspace.relative(self.workspace.manifest(name)),
+            manifest=manifest_name(name),
             artifact=manifest.product.path,
         )
         self.progress.ended(outcome)
@@ -263,7 +263,7 @@ class _Builder:
             reason=reason if fresh or demands else reason_of(after),
             verdict=verdict,
             seconds=seconds,
-            manifest=self.workspace.relative(self.workspace.manifest(name)),
+            manifest=manifest_name(name),
             artifact=manifest.product.path,
             same_code=before is not None
             and before.product.unstamped_digest == manifest.product.unstamped_digest,

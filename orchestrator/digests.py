@@ -100,10 +100,8 @@ class Digests:
     def load(self, paths: Iterable[str]) -> None:
         """Read many files at once, in parallel threads (hashing runs outside of the interpreter's lock)."""
         wanted = [p for p in dict.fromkeys(paths) if p not in self._known]
-        if len(wanted) < 2:
-            results = map(self._find, wanted)
-            self._known.update(zip(wanted, results, strict=True))
-            return
+        if self._memory_file is not None:
+            wanted = [path for path in wanted if not self._recall(path)]
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
             chunk = max(1, len(wanted) // 64)
             parts = [wanted[i : i + chunk] for i in range(0, len(wanted), chunk)]
@@ -119,18 +117,25 @@ class Digests:
     def _find_all(self, paths: list[str]) -> list[Digest | Unreadable | None]:
         return [self._find(path) for path in paths]
 
-    def _find(self, path: str) -> Digest | Unreadable | None:
-        full = self.locate(path)
-        if self._memory_file is not None:
-            try:
-                now = signature(os.stat(full))
-            except OSError:
-                now = None
-            entry = self._memory.get(path)
-            if now is not None and entry is not None and tuple(entry[:5]) == now:
-                return str(entry[5])
+    def _recall(self, path: str) -> bool:
+        """Whether the file's signature is the one kept with a digest, which then counts as found."""
+        entry = self._memory.get(path)
+        if entry is None:
+            return False
         try:
-            found = read_digest(full)
+            s = os.stat(path if path.startswith("/") else self._root + path)
+        except OSError:
+            return False
+        if entry[:5] != [s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns]:
+            return False
+        self._known[path] = str(entry[5])
+        return True
+
+    def _find(self, path: str) -> Digest | Unreadable | None:
+        if self._memory_file is not None and self._recall(path):
+            return self._known[path]
+        try:
+            found = read_digest(self.locate(path))
         except Unreadable as error:
             return error
         if found is None:

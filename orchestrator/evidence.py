@@ -146,38 +146,32 @@ def _unknown(code: str, subject: str, recorded: str | None, note: str) -> Observ
     return Observation(Link.INPUTS, code, subject, recorded, None, note)
 
 
-def _toolchain(manifest: Manifest, tools: Tools) -> Iterable[Observation]:
+def _toolchain(manifest: Manifest, tools: Tools) -> list[Observation]:
     """Every component by its role; a tool that moved and kept its bytes is the same tool."""
-    recorded = {c.role: c for c in manifest.tools.components}
-    now = {c.role: c for c in tools.components}
-    observations = []
-    for role in sorted(recorded.keys() | now.keys()):
-        was, is_now = recorded.get(role), now.get(role)
-        if was is None or is_now is None:
-            subject = was.path if was else is_now.path if is_now else ""
-            observations.append(
-                Observation(
-                    Link.TOOLCHAIN, "tool-set-changed", f"{role} ({subject})",
-                    was.digest if was else "none", is_now.digest if is_now else "none",
-                )
-            )  # fmt: skip
-        elif not is_now.digest:
-            observations.append(Observation(Link.TOOLCHAIN, "tool-unreadable", is_now.path, was.digest, None))
-        elif was.digest != is_now.digest:
-            observations.append(
-                Observation(
-                    Link.TOOLCHAIN,
-                    "tool-changed",
-                    is_now.path,
-                    was.digest,
-                    is_now.digest,
-                    f"{is_now.path}: this tool's content changed",
-                )
-            )
-    if not observations and recorded:
-        count = f"{len(recorded)} components of toolkit {manifest.toolkit_version}"
+    same = manifest.tools.digest == tools.digest and all(c.digest for c in tools.components)
+    observations = [] if same else list(_tool_differences(manifest.tools, tools))
+    if not observations and tools.components:
+        count = f"{len(tools.components)} components of toolkit {manifest.toolkit_version}"
         observations.append(Observation(Link.TOOLCHAIN, "toolchain", manifest.target, count, count))
     return observations
+
+
+def _tool_differences(recorded: Tools, tools: Tools) -> Iterable[Observation]:
+    before = {c.role: c for c in recorded.components}
+    now = {c.role: c for c in tools.components}
+    for role in sorted(before.keys() | now.keys()):
+        was, is_now = before.get(role), now.get(role)
+        if was is None or is_now is None:
+            tool = was or is_now
+            subject = f"{role} ({tool.path if tool else 'unknown'})"
+            sides = (was.digest if was else "none", is_now.digest if is_now else "none")
+            yield Observation(Link.TOOLCHAIN, "tool-set-changed", subject, *sides)
+        elif not is_now.digest:
+            note = f"{is_now.path}: this tool cannot be read"
+            yield Observation(Link.TOOLCHAIN, "tool-unreadable", is_now.path, was.digest, None, note)
+        elif was.digest != is_now.digest:
+            note = f"{is_now.path}: this tool's content changed"
+            yield Observation(Link.TOOLCHAIN, "tool-changed", is_now.path, was.digest, is_now.digest, note)
 
 
 def _members(manifest: Manifest, action: Action, used: Mapping[str, Used]) -> Iterable[Observation]:

@@ -22,7 +22,7 @@ from orchestrator.errors import BuildFailed
 from orchestrator.kinds import is_stamped
 from orchestrator.model import Action, Closure, Component, Digest, Kind, Manifest, Member, Product, Tools
 from orchestrator.objects.window import Malformed
-from orchestrator.plan import output, work_folder
+from orchestrator.plan import output, stable_link, work_folder
 from orchestrator.process import Ended, Runner
 from orchestrator.recorded import Records
 from orchestrator.targets import unit_of
@@ -89,9 +89,14 @@ class Maker:
 
     def point_to(self, action: Action, product: str) -> None:
         """The stable link, set right if it is not."""
-        link, to = self.workspace.link(action.product_name), self.workspace.root / product
-        if not link.is_symlink() or Path(os.path.normpath(link.parent / link.readlink())) != to:
-            link_atomically(link, to)
+        link = f"{self.workspace.root}/{stable_link(action.product_name)}"
+        to = f"../{product.removeprefix('build/')}"
+        try:
+            right = os.readlink(link) == to  # noqa: PTH115  (a thousand of them)
+        except OSError:
+            right = False
+        if not right:
+            link_atomically(Path(link), to)
 
     def _run_undisturbed(self, action: Action, means: Means) -> tuple[Ended, Closure]:
         """Run the command until nothing that it read changed meanwhile; twice at most."""

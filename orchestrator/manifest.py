@@ -38,7 +38,7 @@ _RECIPE = "freshproof/recipe/1"
 def make_common(materials: Sequence[Material], absent: Absent) -> Common:
     """The common part of a closure, with its digest."""
     document = {"materials": _material_rows(materials), "absent": dict(absent)}
-    return Common(digest_document(document), tuple(materials), absent)
+    return _common(digest_document(document), tuple(materials), absent)
 
 
 def make_tools(components: Iterable[Component]) -> Tools:
@@ -193,7 +193,7 @@ class Reader:
     def _common(self, digest: Digest) -> Common:
         if digest not in self._commons:
             document = self._shared(digest)
-            self._commons[digest] = Common(
+            self._commons[digest] = _common(
                 digest, _materials(document["materials"]), _absent(document["absent"])
             )
         return self._commons[digest]
@@ -215,6 +215,10 @@ class Reader:
         if digest_bytes(data) != digest:
             raise ValueError(f"the document {digest} is damaged")
         return json.loads(data)
+
+
+def _common(digest: Digest, materials: tuple[Material, ...], absent: Absent) -> Common:
+    return Common(digest, materials, absent, sum(len(names) for _folder, names in absent))
 
 
 def _material_rows(materials: Iterable[Material]) -> list[list[str]]:

@@ -255,6 +255,8 @@ class Common:
     """Of its canonical document, which is kept once for all of them."""
     materials: tuple[Material, ...]
     absent: Absent
+    absent_names: int
+    """How many names ``absent`` holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +278,7 @@ class Closure:
     @property
     def absent_names(self) -> int:
         """How many names must stay absent."""
-        return sum(len(names) for _folder, names in (*self.absent, *self.common.absent))
+        return sum(len(names) for _folder, names in self.absent) + self.common.absent_names
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,8 @@ def recipe_environment(environment: tuple[tuple[str, str], ...]) -> dict[str, st
 def options_files(arguments: tuple[str, ...]) -> tuple[str, ...]:
     """Files of further options that a command names, for nvcc itself or handed on to another tool."""
     found: dict[str, None] = {}
+    if not any("@" in argument or "-opt" in argument for argument in arguments):
+        return ()
     for before, argument in zip(("", *arguments), arguments, strict=False):
         if before in ("-optf", "--options-file"):
             found.update(dict.fromkeys(argument.split(",")))

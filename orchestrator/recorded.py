@@ -7,8 +7,7 @@ import json
 from orchestrator import manifest as records
 from orchestrator.canonical import digest_document, encode
 from orchestrator.model import Link, Manifest, Observation, Target
-from orchestrator.verify import observe_contents
-from orchestrator.workspace import Workspace, write_atomically
+from orchestrator.workspace import Workspace, manifest_name, write_atomically
 
 
 class Records:
@@ -20,15 +19,16 @@ class Records:
 
     def read(self, target: str) -> tuple[Manifest | None, str]:
         """A target's manifest, or why there is none to go by."""
-        path = self._workspace.manifest(target)
+        name = manifest_name(target)
         try:
-            manifest = self._reader.read(path.read_bytes())
+            with open(f"{self._workspace.root}/{name}", "rb") as file:  # noqa: PTH123  (a thousand of them)
+                manifest = self._reader.read(file.read())
         except FileNotFoundError:
             return None, "never built here"
         except (OSError, ValueError) as error:
-            return None, f"{self._workspace.relative(path)} cannot be read: {error}"
+            return None, f"{name} cannot be read: {error}"
         if manifest.target != target:
-            return None, f"{self._workspace.relative(path)} is the manifest of {manifest.target}"
+            return None, f"{name} is the manifest of {manifest.target}"
         return manifest, ""
 
     def write(self, manifest: Manifest) -> None:
@@ -90,4 +90,6 @@ def check_contents(workspace: Workspace, manifest: Manifest, target: Target) -> 
         data = path.read_bytes()
     except OSError as error:
         return (Observation(Link.CONTENTS, "artifact-unreadable", str(path), "readable", None, str(error)),)
+    from orchestrator.verify import observe_contents  # the readers of objects take a while to import
+
     return observe_contents(data, target, manifest.recipe_digest, manifest.arch)

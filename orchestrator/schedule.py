@@ -11,10 +11,7 @@ Answer = TypeVar("Answer")
 
 def critical_seconds(needs: Mapping[str, Sequence[str]], own: Mapping[str, float]) -> dict[str, float]:
     """For each step the seconds from its start to the end of the last step that waits for it."""
-    users: dict[str, list[str]] = {name: [] for name in needs}
-    for name, needed in needs.items():
-        for other in needed:
-            users[other].append(name)
+    users = _users(needs)
     found: dict[str, float] = {}
 
     def visit(name: str) -> float:
@@ -41,24 +38,33 @@ def run_steps(
     it in one of ``jobs`` threads. When anything is raised, ``stop`` must end what is running in them.
     """
     rank = critical_seconds(needs, own_seconds)
-    waiting = {name: set(needed) for name, needed in needs.items()}
+    users = _users(needs)
+    missing = {name: len(set(needed)) for name, needed in needs.items()}
+    ready = [name for name, count in missing.items() if not count]
     answers: dict[str, Answer] = {}
     running: dict[Future[Answer], str] = {}
+
+    def settle(name: str, answer: Answer) -> None:
+        answers[name] = answer
+        for user in users[name]:
+            missing[user] -= 1
+            if not missing[user]:
+                ready.append(user)
+
     with ThreadPoolExecutor(jobs) as pool:
         try:
-            while waiting or running:
-                ready = [name for name, needed in waiting.items() if not needed]
-                for name in sorted(ready, key=lambda n: -rank[n]):
-                    del waiting[name]
+            while ready or running:
+                now, ready[:] = sorted(ready, key=lambda name: -rank[name]), []
+                for name in now:
                     answer = decide(name)
                     if answer is None:
                         running[pool.submit(work, name)] = name
                     else:
-                        _settle(name, answer, answers, waiting)
-                if running and not any(not needed for needed in waiting.values()):
+                        settle(name, answer)
+                if running and not ready:
                     done, _ = wait(running, return_when=FIRST_COMPLETED)
                     for future in done:
-                        _settle(running.pop(future), future.result(), answers, waiting)
+                        settle(running.pop(future), future.result())
         except BaseException:
             stop()
             pool.shutdown(wait=True, cancel_futures=True)
@@ -66,7 +72,10 @@ def run_steps(
     return answers
 
 
-def _settle(name: str, answer: Answer, answers: dict[str, Answer], waiting: Mapping[str, set[str]]) -> None:
-    answers[name] = answer
-    for needed in waiting.values():
-        needed.discard(name)
+def _users(needs: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """For each step those that wait for it."""
+    users: dict[str, list[str]] = {name: [] for name in needs}
+    for name, needed in needs.items():
+        for other in dict.fromkeys(needed):
+            users[other].append(name)
+    return users

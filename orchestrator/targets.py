@@ -6,6 +6,7 @@ Pure: text in, `Project` out. The schema is described in manifests/README.md.
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -151,6 +152,7 @@ def parse_targets(text: str) -> Project:
     return Project(project.string("name") or "project", roots, targets, workloads)
 
 
+@functools.cache
 def unit_of(name: str) -> str:
     """The target's name as an identifier: names its stamp symbol and its private folder."""
     return re.sub(r"[^A-Za-z0-9]", "_", name)

@@ -57,7 +57,7 @@ class Workspace:
         return self.build / "work"
 
     def manifest(self, target: str) -> Path:
-        return self.build / "manifests" / f"{target}.json"
+        return self.root / manifest_name(target)
 
     def shared(self, digest: Digest) -> Path:
         """A document that several manifests name by digest."""
@@ -73,11 +73,17 @@ class Workspace:
         return self.build / "artifacts" / digest.removeprefix("sha256:") / name
 
     def link(self, name: str) -> Path:
+        """The stable name of a product."""
         return self.build / "bin" / name
 
     def relative(self, path: Path) -> str:
         """``path`` as manifests write it: relative to the root."""
         return str(path.relative_to(self.root))
+
+
+def manifest_name(target: str) -> str:
+    """Where a target's manifest lies, relative to the root."""
+    return f"build/manifests/{target}.json"
 
 
 def find_root(start: Path) -> Path:
@@ -115,13 +121,13 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def link_atomically(link: Path, to: Path) -> None:
-    """Point a symbolic link at ``to``, relative, replacing the old one in one step."""
+def link_atomically(link: Path, to: str) -> None:
+    """Let a symbolic link hold ``to``, replacing the old one in one step."""
     with _explained(link):
         link.parent.mkdir(parents=True, exist_ok=True)
         temporary = _beside(link)
         temporary.unlink(missing_ok=True)
-        temporary.symlink_to(os.path.relpath(to, link.parent))
+        temporary.symlink_to(to)
         temporary.replace(link)
 
 

@@ -7,54 +7,53 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import ClassVar, NoReturn
+from collections.abc import Mapping
+from typing import NoReturn
 
 import click
 
 from orchestrator import __version__
 from orchestrator.errors import FreshproofError
 
+SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Main commands": {
+        "build": "Build what is not fresh, and record what was built from what.",
+        "verify": "Check that what is built is what your sources make.",
+        "bench": "Time workloads whose code is proven fresh.",
+        "watch": "Rebuild and verify what a saved file affects, until interrupted.",
+    },
+    "More commands": {
+        "clean": "Remove artifacts, records and logs; say what was removed.",
+        "diff": "Compare two builds: kernels, host code, texts.",
+        "gate": "Run a command only if the targets are proven fresh.",
+        "inspect": "Show what is in files that hold CUDA code.",
+    },
+}
+"""The help page: commands with their short help, so that it shows without importing them.
+
+Each is a module of this package that defines ``command``, with the same short help.
+"""
+
 
 class LazyGroup(click.Group):
-    """A group whose commands live one to a module and are imported when asked for."""
-
-    sections: ClassVar[dict[str, dict[str, str]]] = {
-        "Main commands": {
-            "build": "orchestrator.cli.build",
-            "verify": "orchestrator.cli.verify",
-            "bench": "orchestrator.cli.bench",
-            "watch": "orchestrator.cli.watch",
-        },
-        "More commands": {
-            "clean": "orchestrator.cli.clean",
-            "diff": "orchestrator.cli.diff",
-            "gate": "orchestrator.cli.gate",
-            "inspect": "orchestrator.cli.inspect",
-        },
-    }
+    """A group whose commands live one to a module and are imported when they are run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in the order of the help page."""
-        return [name for section in self.sections.values() for name in section]
+        return [name for section in SECTIONS.values() for name in section]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of a command; each defines ``command``."""
-        for section in self.sections.values():
-            if cmd_name in section:
-                command: click.Command = importlib.import_module(section[cmd_name]).command
-                return command
-        return None
+        """Import the module of a command."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(f"orchestrator.cli.{cmd_name}").command
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """One block a section, the main verbs first."""
-        for title, section in self.sections.items():
-            rows = [
-                (name, cmd.get_short_help_str(limit=80))
-                for name in section
-                if (cmd := self.get_command(ctx, name)) is not None
-            ]
+        for title, section in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl(list(section.items()))
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

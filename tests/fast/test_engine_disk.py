@@ -135,7 +135,7 @@ def test_a_full_disk_is_explained(monkeypatch, tmp_path):
 def test_links_are_replaced_in_one_step(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text(name)
-        link_atomically(tmp_path / "bin" / "l", tmp_path / name)
+        link_atomically(tmp_path / "bin" / "l", f"../{name}")
         assert (tmp_path / "bin" / "l").read_text() == name
     assert str((tmp_path / "bin" / "l").readlink()) == "../b"
 
