@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from orchestrator.device_link import observe_device_link
 from orchestrator.kinds import is_stamped
 from orchestrator.model import Kind, Link, Observation, Target
 from orchestrator.objects.contents import HOST_FORMS, Form, walk
@@ -117,6 +118,7 @@ def observe_contents(data: Bytes, target: Target, stamp: str, arch: str | None) 
             *_symbols(contents, target),
             *_measures(contents, target),
             *_texts(data, target),
+            *_device_link(contents, target),
         )
     except Malformed as fault:
         return (_observation(target.name, "object-malformed", f"a readable {target.kind}", fault.what),)
@@ -280,6 +282,13 @@ def _texts(data: Bytes, target: Target) -> Iterator[Observation]:
             f"present in {found.hits[0].place} at byte 0x{found.hits[0].offset:x}" if found.hits else "absent"
         )
         yield _text(text, "text-present", "absent", where, found)
+
+
+def _device_link(contents: _Contents, target: Target) -> tuple[Observation, ...]:
+    """A program that carries both its linked device code and the parts."""
+    linked = [cubin for cubin in contents.cubins if not cubin.relocatable]
+    parts = [cubin for cubin in contents.cubins if cubin.relocatable]
+    return observe_device_link(target.name, linked, parts)
 
 
 def _text(text: str, code: str, wanted: str, observed: str, found: Search) -> Observation:

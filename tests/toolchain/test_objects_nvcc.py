@@ -261,6 +261,57 @@ def test_a_host_library_and_its_mutations(library: bytes) -> None:
     assert [code for code, _o in findings(library, replace(HOST, kind=Kind.EXECUTABLE))] == ["kind-differs"]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "x * global_value",
+            "x * global_value * 3",
+            "_Z15shared_functioni for sm_90: linked from other code",
+        ),
+        ("global_value = 5", "global_value = 6", "global_value for sm_90: linked with another initial value"),
+        ("{1, 2, 3, 4}", "{1, 2, 3, 5}", "constants for sm_90: linked with another initial value"),
+    ],
+)
+def test_a_new_part_beside_an_old_device_link(tmp_path: Path, old: str, new: str, told: str) -> None:
+    """T50: it links without error and runs the old code."""
+    for name, text in (("main", MAIN), ("part", PART)):
+        (tmp_path / f"{name}.cu").write_text(text)
+        nvcc(tmp_path, "-c", "-rdc=true", "-arch=sm_90", f"{name}.cu", "-o", f"{name}.o")
+    nvcc(tmp_path, "-dlink", "-arch=sm_90", "main.o", "part.o", "-o", "link.o")
+    target = Target("program", Kind.EXECUTABLE, ("main.cu",))
+
+    def linked() -> list[str | None]:
+        libraries = [f"-L{folder}" for folder in toolkit_libraries()]
+        objects = ["main.o", "part.o", "link.o"]
+        command = [
+            "g++",
+            *objects,
+            "-o",
+            "program",
+            *libraries,
+            "-lcudart_static",
+            "-ldl",
+            "-lrt",
+            "-lpthread",
+        ]
+        subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
+        data = (tmp_path / "program").read_bytes()
+        return [o.observed for o in observe_contents(data, target, "0" * 64, None) if o.link is Link.MEMBERS]
+
+    assert linked() == ["linked from these parts"]
+    (tmp_path / "part.cu").write_text(PART.replace(old, new))
+    nvcc(tmp_path, "-c", "-rdc=true", "-arch=sm_90", "part.cu", "-o", "part.o")
+    assert linked() == [told]
+
+
+def toolkit_libraries() -> list[Path]:
+    """Where libcudart_static.a lies: nvcc tells in its dry run."""
+    run = subprocess.run([NVCC, "--dryrun", "x.cu"], capture_output=True, text=True, timeout=60, check=False)
+    told = re.findall(r'-L"?([^"\s]+)"?', run.stderr)
+    return [Path(folder) for folder in dict.fromkeys(told)]
+
+
 def test_a_program_is_told_from_a_library(built: Path) -> None:
     """Both are ET_DYN."""
     assert next(walk((built / "program").read_bytes())).form is Form.EXECUTABLE
