@@ -1,6 +1,4 @@
-"""The level *device link* of verify: linked device code against the relocatable parts that it must come
-from. Pure.
-"""
+"""The level *device link* of verify: linked device code against the parts that it must come from. Pure."""
 
 from __future__ import annotations
 
