@@ -1,8 +1,8 @@
 """How fast the build engine decides: 1,000 translation units, 10,000 headers, 44 MB of sources.
 
-The compiler is a stand-in that lists what a real nvcc would have read and writes a few bytes, so that all the time
-is the engine's. Times are medians of several runs beside what the same machine needs, in the same minute, for
-SCons (if it is installed) to find the same tree up to date, and for reading and hashing every byte.
+The compiler is a stand-in that lists what a real nvcc would have read and writes a few bytes, so that all the
+time is the engine's. Times are medians of several runs beside what the same machine needs, in the same minute,
+for SCons (if it is installed) to find the same tree up to date, and for reading and hashing every byte.
 
     python benchmarks/build_scale.py [--units 1000] [--headers 10000] [--keep FOLDER]
 """
@@ -43,7 +43,8 @@ int main(int c, char **v) {
       return 0;
     }
   }
-  FILE *d = fopen(list, "w"), *s = fopen(source, "r"), *o = fopen(out, "w"), *system = fopen(TOP "/system", "r");
+  FILE *d = fopen(list, "w"), *s = fopen(source, "r"), *o = fopen(out, "w");
+  FILE *system = fopen(TOP "/system", "r");
   char line[4096];
   if (!d || !s || !o || !system) return 1;
   fprintf(d, "%s : %s", out, source);
@@ -55,7 +56,8 @@ int main(int c, char **v) {
   }
   while (fgets(line, sizeof line, system)) line[strcspn(line, "\n")] = 0, fprintf(d, " \\\n    %s", line);
   fprintf(d, "\n");
-  fprintf(o, ".version 9.0\n.target sm_90\n.address_size 64\n// %s\n.visible .entry k()\n{\nret;\n}\n", source);
+  fprintf(o, ".version 9.0\n.target sm_90\n.address_size 64\n// %s\n", source);
+  fprintf(o, ".visible .entry k()\n{\nret;\n}\n");
   return fclose(d) | fclose(o);
 }
 """
@@ -117,7 +119,6 @@ def scons_file(root: Path, units: int) -> None:
     (root / "SConstruct").write_text(
         "import os\n"
         "env = Environment(ENV=os.environ, CPPPATH=['inc'])\n"
-        "env.Append(SCANNERS=SCons.Tool.CScanner) if False else None\n"
         "SourceFileScanner.add_scanner('.cu', CScanner)\n"
         "SourceFileScanner.add_scanner('.cuh', CScanner)\n"
         f"for n in range({units}):\n"
