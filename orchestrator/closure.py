@@ -19,7 +19,7 @@ from orchestrator.digests import Digests, Unreadable
 from orchestrator.errors import BuildFailed
 from orchestrator.lookup import Directives, SearchPath
 from orchestrator.manifest import make_common
-from orchestrator.model import Absent, Action, Closure, Digest, Material, Origin
+from orchestrator.model import Absent, Action, Closure, Digest, Material, Origin, Target
 from orchestrator.plan import depfile as compile_list
 from orchestrator.plan import link_depfile, work_folder
 from orchestrator.tidy import tidy
@@ -32,6 +32,25 @@ class ChangedMeanwhile(Exception):
     """A file of the closure changed while the command ran; the text names it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Where the tools of an action wrote what they read. Paths are full, or relative to the root."""
+
+    compiled: str | None
+    linked: str | None
+    private: str
+    """Start of the names of files that are the command's own."""
+    shared_folders: bool = False
+    """Other commands write into the project's folders at the same time, so a new state of a folder means
+    nothing.
+    """
+
+    @classmethod
+    def of(cls, target: Target) -> Lists:
+        """Those of a target of our own."""
+        return cls(compile_list(target), link_depfile(target), work_folder(target) + "/")
+
+
 @dataclass(slots=True)
 class ClosureReader:
     """Reads closures below one root; what it learns of a file or a search path serves later targets."""
@@ -42,13 +61,23 @@ class ClosureReader:
     _searches: dict[tuple[str, ...], SearchPath] = field(default_factory=dict)
     _commons: dict[object, tuple[set[str], tuple[str, ...]]] = field(default_factory=dict)
 
-    def read(self, action: Action, toolchain: Toolchain, started_ns: int, *, last: bool) -> Closure:
+    def read(
+        self,
+        action: Action,
+        toolchain: Toolchain,
+        started_ns: int,
+        *,
+        last: bool,
+        lists: Lists | None = None,
+    ) -> Closure:
         """The closure of an action whose command began after ``started_ns`` (of the file system's clock).
 
         A file that is gone since is taken for a change, or the ``last`` time for one that the command itself
-        makes and removes. Raises `ChangedMeanwhile`, and `BuildFailed` if the tools left no usable list.
+        makes and removes. ``lists`` are the target's own unless given. Raises `ChangedMeanwhile`, and
+        `BuildFailed` if the tools left no usable list.
         """
-        return _Reading(self, action, toolchain, started_ns, last).closure()
+        lists = lists or Lists.of(action.target)
+        return _Reading(self, action, toolchain, started_ns, last, lists).closure()
 
     def directives(self, name: str, digest: Digest) -> Directives:
         """Include directives of a file whose content has this digest."""
@@ -78,7 +107,13 @@ class _Reading:
     """One closure."""
 
     def __init__(
-        self, reader: ClosureReader, action: Action, toolchain: Toolchain, started_ns: int, last: bool
+        self,
+        reader: ClosureReader,
+        action: Action,
+        toolchain: Toolchain,
+        started_ns: int,
+        last: bool,
+        lists: Lists,
     ) -> None:
         self._reader = reader
         self._digests = reader.digests
@@ -86,7 +121,8 @@ class _Reading:
         self._toolchain = toolchain
         self._started_ns = started_ns
         self._last = last
-        self._work = work_folder(action.target) + "/"
+        self._lists = lists
+        self._work = lists.private
         self._there: dict[str, bool] = {}
         self._own: dict[str, Material] = {}
         self._common: dict[str, Material] = {}
@@ -99,7 +135,7 @@ class _Reading:
         self._take(headers, is_header=True)
         sources = {name: self._directives(name) for name in headers if name not in self._lost}
         libraries, tried = self._libraries(commands)
-        linked = self._listed(link_depfile(action.target), depfile.parse_ld)
+        linked = self._listed(self._lists.linked, depfile.parse_ld)
         incbins = sorted({name for d in sources.values() for name in d.incbins if name})
         others = (*action.options_files, *incbins, *action.members, *linked, *libraries)
         self._take((n for n in others if not n.startswith(self._work)), is_header=False)
@@ -116,7 +152,7 @@ class _Reading:
     def _compiled(self) -> tuple[str, ...]:
         """What the compile read, its source among it."""
         target = self._action.target
-        compiled = self._listed(compile_list(target), depfile.parse_nvcc)
+        compiled = self._listed(self._lists.compiled, depfile.parse_nvcc)
         for source in target.sources:
             if os.path.normpath(source) not in compiled:
                 raise BuildFailed(
@@ -243,8 +279,9 @@ class _Reading:
                 raise ChangedMeanwhile(f"{name}: was written, moved or touched while the command ran")
             if name in self._own and not name.startswith("/"):
                 folders.add(name)
-        for path in sorted(_ways(folders)):
-            self._check_way(path)
+        if not self._lists.shared_folders:
+            for path in sorted(_ways(folders)):
+                self._check_way(path)
 
     def _check_way(self, path: str) -> None:
         """A folder or link below the root. A folder that was moved away and back changed, and its parent too;

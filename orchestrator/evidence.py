@@ -71,15 +71,15 @@ class Observer:
             FILES_AND_PLAN | ({Link.MEMBERS} if action.target.uses else frozenset()),
             (
                 *compare_plans(manifest, action),
-                *self._inputs(manifest),
-                *_toolchain(manifest, tools),
+                *self.inputs(manifest),
+                *compare_tools(manifest, tools),
                 *_members(manifest, action, used),
                 *artifact,
                 *(self._check_contents(manifest, action.target) if _all_match(artifact) else ()),
             ),
         )
 
-    def _inputs(self, manifest: Manifest) -> Iterable[Observation]:
+    def inputs(self, manifest: Manifest) -> Iterable[Observation]:
         """Every file of the closure, and every name that was absent."""
         closure = manifest.closure
         common = closure.common
@@ -146,7 +146,7 @@ def _unknown(code: str, subject: str, recorded: str | None, note: str) -> Observ
     return Observation(Link.INPUTS, code, subject, recorded, None, note)
 
 
-def _toolchain(manifest: Manifest, tools: Tools) -> list[Observation]:
+def compare_tools(manifest: Manifest, tools: Tools) -> list[Observation]:
     """Every component by its role; a tool that moved and kept its bytes is the same tool."""
     same = manifest.tools.digest == tools.digest and all(c.digest for c in tools.components)
     observations = [] if same else list(_tool_differences(manifest.tools, tools))
