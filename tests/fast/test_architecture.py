@@ -18,8 +18,8 @@ PRODUCT = ORCHESTRATOR + PROVER
 
 PURE = {
     "attribution", "canonical", "depfile", "device_link", "errors", "freshness", "kinds", "lookup",
-    "manifest", "model", "plan", "protocol", "report", "samples", "spans", "stamp", "stats", "targets", "tomlline",
-    "verdict_report", "verify", "workloads",
+    "manifest", "model", "plan", "protocol", "report", "samples", "spans", "stamp", "stats", "targets",
+    "tomlline", "verdict_report", "verify", "workloads",
 }  # fmt: skip
 WORLD = {
     "asyncio", "ctypes", "fcntl", "glob", "io", "mmap", "multiprocessing", "os", "pathlib", "random",
