@@ -50,7 +50,7 @@ template <class F> __host__ __device__ __forceinline__ Xyzz<F> dbl(const Affine<
   const F xx = p.x.sqr();
   const F m = xx.dbl() + xx;
   const F x = m.sqr() - s.dbl();
-  return {x, m * (s - x) - w * p.y, v, w};
+  return {x, F::mul_sub(m, s - x, w, p.y), v, w};
 }
 
 // 2 p. The identity stays the identity: zz stays 0. Cost: 6 M + 3 S.
@@ -62,7 +62,7 @@ template <class F> __host__ __device__ __forceinline__ Xyzz<F> dbl(const Xyzz<F>
   const F xx = p.x.sqr();
   const F m = xx.dbl() + xx;
   const F x = m.sqr() - s.dbl();
-  return {x, m * (s - x) - w * p.y, v * p.zz, w * p.zzz};
+  return {x, F::mul_sub(m, s - x, w, p.y), v * p.zz, w * p.zzz};
 }
 
 // The tail that both additions share: p's coordinates brought to a common denominator as x1, y1, the
@@ -74,7 +74,7 @@ template <class F> __host__ __device__ __forceinline__ Xyzz<F> add_differences(c
   const F hhh = h * hh;
   const F q = x1 * hh;
   const F x = r.sqr() - hhh - q.dbl();
-  return {x, r * (q - x) - y1 * hhh, zz * hh, zzz * hhh};
+  return {x, F::mul_sub(r, q - x, y1, hhh), zz * hh, zzz * hhh};
 }
 
 // p + q, complete ("mixed addition"). Cost: 8 M + 2 S.

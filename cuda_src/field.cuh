@@ -82,6 +82,14 @@ template <class P> struct alignas(16) Field {
     device_sqr<P>(out.w, w);
     return out;
   }
+
+  // a b - c d, with one reduction.
+  static __host__ __device__ __forceinline__ Field mul_sub(const Field& a, const Field& b, const Field& c,
+                                                           const Field& d) {
+    Field out;
+    device_mul_add<P>(out.w, a.w, b.w, c.neg().w, d.w);
+    return out;
+  }
 #else
   friend FRESHPROOF_ALWAYS_INLINE Field operator+(const Field& a, const Field& b) {
     return by_limbs<limbs_add<P>>(a, b);
@@ -96,6 +104,10 @@ template <class P> struct alignas(16) Field {
   }
 
   FRESHPROOF_ALWAYS_INLINE Field sqr() const { return *this * *this; }
+
+  static FRESHPROOF_ALWAYS_INLINE Field mul_sub(const Field& a, const Field& b, const Field& c, const Field& d) {
+    return a * b - c * d;
+  }
 
   template <void operation(Limb*, const Limb*, const Limb*)>
   static FRESHPROOF_ALWAYS_INLINE Field by_limbs(const Field& a, const Field& b) {

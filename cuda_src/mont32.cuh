@@ -253,18 +253,23 @@ template <class P> __host__ __device__ __forceinline__ void device_sqr(uint32_t*
   reduce<P>(out, t);
 }
 
-// out = (a b + c d) / R mod p: two products, one reduction. Needs 2 p < R.
+// out = (a b + c d) / R mod p: two products, one reduction. Needs 4 p < R; the window ends below 2p.
 template <class P>
 __host__ __device__ __forceinline__ void device_mul_add(uint32_t* out, const uint32_t* a, const uint32_t* b,
                                                         const uint32_t* c, const uint32_t* d) {
   constexpr unsigned N = P::words;
-  uint32_t t[2 * N], u[2 * N];
-  wide_mul<N>(t, a, b);
-  wide_mul<N>(u, c, d);
-  t[0] = ptx::add_cc(t[0], u[0]);
+  Window<N> window;
+  set_row<N>(window, ArrayWords{a}, b[0]);
   FRESHPROOF_UNROLL
-  for (unsigned k = 1; k < 2 * N; ++k) t[k] = ptx::addc_cc(t[k], u[k]);
-  reduce<P>(out, t);
+  for (unsigned i = 0; i < N; ++i) {
+    if (i > 0) add_row<N, true>(window, ArrayWords{a}, b[i]);
+    add_row<N, false>(window, ArrayWords{c}, d[i]);
+    clear_low<P, false>(window);
+    slide<N>(window);
+  }
+  uint32_t sum[N];
+  join<N>(sum, window);
+  subtract_modulus<P>(out, sum);
 }
 
 }  // namespace freshproof

@@ -46,11 +46,13 @@ template <class Base> struct Quadratic {
     return out;
   }
 
-  __host__ __device__ __noinline__ Quadratic sqr() const {
+  static __host__ __device__ __noinline__ Quadratic square(Quadratic a) {
     Quadratic out;
-    device_quadratic_sqr<typename Base::Params>(out.c0.w, out.c1.w, c0.w, c1.w);
+    device_quadratic_sqr<typename Base::Params>(out.c0.w, out.c1.w, a.c0.w, a.c1.w);
     return out;
   }
+
+  __host__ __device__ __forceinline__ Quadratic sqr() const { return square(*this); }
 #else
   // Karatsuba, 3 multiplications: (a0 + a1)(b0 + b1) - a0 b0 - a1 b1 = a0 b1 + a1 b0.
   friend __host__ __device__ __forceinline__ Quadratic operator*(const Quadratic& a, const Quadratic& b) {
@@ -65,6 +67,12 @@ template <class Base> struct Quadratic {
     return {(c0 + c1) * (c0 - c1), (c0 * c1).dbl()};
   }
 #endif
+
+  // a b - c d.
+  static __host__ __device__ __forceinline__ Quadratic mul_sub(const Quadratic& a, const Quadratic& b,
+                                                               const Quadratic& c, const Quadratic& d) {
+    return a * b - c * d;
+  }
 
   __host__ __device__ __forceinline__ Quadratic neg() const { return {c0.neg(), c1.neg()}; }
 

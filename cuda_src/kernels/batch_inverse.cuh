@@ -34,6 +34,10 @@ template <class F> struct ThreadColumn {
     for (unsigned q = 0; q < pieces; ++q) to[size_t(q) * grid_threads()] = from[q];
   }
 
+  __device__ __forceinline__ const uint4* piece(uint32_t step, unsigned q) const {
+    return words + (size_t(step) * pieces + q) * grid_threads() + global_thread();
+  }
+
   __device__ __forceinline__ F load(uint32_t step) const {
     F value;
     uint4* to = reinterpret_cast<uint4*>(&value);

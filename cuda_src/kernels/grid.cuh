@@ -26,6 +26,14 @@ template <class T> __device__ __forceinline__ T shuffle_down(const T& value, uns
   return out;
 }
 
+// Starts copying 16 bytes to shared memory, past the registers; `await_copies` waits for the thread's own copies.
+__device__ __forceinline__ void copy_to_shared(uint4* to, const uint4* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(uint32_t(__cvta_generic_to_shared(to))), "l"(from)
+               : "memory");
+}
+
+__device__ __forceinline__ void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
 }  // namespace freshproof
 
 #endif

@@ -40,10 +40,23 @@ struct Stretches {
   }
 };
 
-// Inline over Fq, where the sum then stays in registers; over Fq2 it does not fit there beside the products.
+// sum += point; complete. Inline over Fq, where the sum stays in registers, but for the rare case of equal points; over
+// Fq2 it does not fit there beside the products.
 template <class P>
 __device__ __forceinline__ void accumulate_point(Xyzz<Field<P>>& sum, const Affine<Field<P>>& point) {
-  sum = add(sum, point);
+  using F = Field<P>;
+  if (point.is_identity()) return;
+  if (sum.is_identity()) {
+    sum = Xyzz<F>::from_affine(point);
+    return;
+  }
+  const F h = point.x * sum.zz - sum.x;
+  const F r = point.y * sum.zzz - sum.y;
+  if (h.is_zero()) {
+    sum = r.is_zero() ? inlined(dbl(outlined(point))) : Xyzz<F>::identity();
+  } else {
+    sum = add_differences(sum.x, sum.y, h, r, sum.zz, sum.zzz);
+  }
 }
 
 template <class Base>
@@ -67,6 +80,7 @@ __device__ __forceinline__ void accumulate(const Source<F>& in, const Stretches&
     partial_buckets[thread] = bucket;
   }
   Xyzz<F> sum = Xyzz<F>::identity();
+  Reader<F> points(in, begin, end);
   for (uint32_t k = begin; k < end; ++k) {
     if (k == next) {
       *target = sum;
@@ -75,7 +89,7 @@ __device__ __forceinline__ void accumulate(const Source<F>& in, const Stretches&
       while (next == k);
       target = sums + bucket;
     }
-    accumulate_point(sum, in.point(k));
+    accumulate_point(sum, points.next());
   }
   *target = sum;
 }

@@ -22,12 +22,14 @@ extern "C" __global__ void __launch_bounds__(128)
 }
 
 // Outputs first .. first + limit - 1 of pairing pass `pass` (1, 2, ..), as far as they exist; `points` (or, where given,
-// `entries`) begins with the inputs of output `first`, and so does `out`. See msm_pair.cuh: add_pairs.
+// `entries`) begins with the inputs of output `first`, and so does `out`. Shared memory: 80 bytes for each 16 of a
+// coordinate and thread. See msm_pair.cuh: add_pairs.
 extern "C" __global__ void __launch_bounds__(FRESHPROOF_PAIR_BOUNDS)
     msm_add_pairs(const freshproof::Affine<F>* points, const uint32_t* entries, const uint32_t* length, uint32_t pass,
-                  uint32_t first, uint32_t limit, uint4* products, freshproof::Affine<F>* out) {
-  freshproof::msm::add_pairs<F>({points, entries}, freshproof::msm::outputs_from(*length >> pass, first, limit),
-                                {products}, out);
+                  uint32_t first, uint32_t limit, uint32_t batch, uint32_t neighbours, uint4* products,
+                  freshproof::Affine<F>* out) {
+  freshproof::msm::add_pairs<F>({points, entries}, freshproof::msm::outputs_from(*length >> pass, first, limit), batch,
+                                neighbours, {products}, out);
 }
 
 // sums, partials: XYZZ; partials and partial_buckets: one a thread. See msm_accumulate.cuh.

@@ -6,7 +6,7 @@
 // halves the list. Equal points, opposite points and the identity get a denominator of their own, so that the shared
 // product is never 0.
 //
-// Memory an addition: both x, 2 pieces for the running product, both points, the sum (6 and 3 coordinates' worth).
+// Memory an addition: both x, the product written and read, both points, the sum: 10 coordinates.
 #pragma once
 #include "batch_inverse.cuh"
 #include "msm_points.cuh"
@@ -34,7 +34,7 @@ template <class F> __device__ __forceinline__ Chord<F> careful_chord(const Affin
   const F difference = q.x - p.x;
   if (!difference.is_zero()) return {q.y - p.y, difference, Sum::slope};
   if (p.y != q.y || p.y.is_zero()) return {F::zero(), F::one(), Sum::identity};
-  const F xx = p.x.sqr();
+  const F xx = called_sqr(p.x);
   return {xx.dbl() + xx, p.y.dbl(), Sum::slope};
 }
 
@@ -42,13 +42,6 @@ template <class F> __device__ __forceinline__ Chord<F> chord(const Affine<F>& p,
   const F difference = q.x - p.x;
   if (needs_care(p.x, q.x, difference)) return careful_chord(p, q);
   return {q.y - p.y, difference, Sum::slope};
-}
-
-template <class F> __device__ __forceinline__ F denominator(const Source<F>& in, uint32_t i) {
-  const F xp = in.x(2 * i), xq = in.x(2 * i + 1);
-  const F difference = xq - xp;
-  if (needs_care(xp, xq, difference)) return careful_chord(in.point(2 * i), in.point(2 * i + 1)).denominator;
-  return difference;
 }
 
 // p + q, given 1 / denominator.
@@ -63,26 +56,126 @@ __device__ __forceinline__ Affine<F> finish(const Affine<F>& p, const Affine<F>&
   return {x, slope * (p.x - x) - p.y};
 }
 
-// out[i] = in[2 i] + in[2 i + 1] for i < count; `products`: divide_up(count, threads) values a thread.
-template <class F>
-__device__ __forceinline__ void add_pairs(const Source<F>& in, uint32_t count, const ThreadColumn<F>& products,
-                                          Affine<F>* out) {
-  const uint32_t threads = grid_threads(), first = global_thread();
-  if (first >= count) return;
-  F product = denominator(in, first);
-  uint32_t step = 0, i = first;
-  while (count - i > threads) {
-    i += threads;
-    products.store(++step, product);
-    product = product * denominator(in, i);
+// A thread's places in shared memory for what is under way to it: piece q at words[q * blockDim.x].
+template <class F> class Inbox {
+ public:
+  static constexpr unsigned pieces = sizeof(F) / 16;
+  static constexpr unsigned places = 5 * pieces;  // two points and a product
+
+  __device__ __forceinline__ explicit Inbox(uint4* shared) : words(shared + threadIdx.x) {}
+
+  // Element `place` of the five, from consecutive pieces.
+  __device__ __forceinline__ void order(unsigned place, const F* from) const {
+    FRESHPROOF_UNROLL
+    for (unsigned q = 0; q < pieces; ++q) {
+      copy_to_shared(at(place * pieces + q), reinterpret_cast<const uint4*>(from) + q);
+    }
   }
-  F inverse = fast_inverse(product);
-  for (;; i -= threads, --step) {
-    const Affine<F> p = in.point(2 * i), q = in.point(2 * i + 1);
+
+  __device__ __forceinline__ void order(unsigned place, const ThreadColumn<F>& from, uint32_t step) const {
+    FRESHPROOF_UNROLL
+    for (unsigned q = 0; q < pieces; ++q) copy_to_shared(at(place * pieces + q), from.piece(step, q));
+  }
+
+  __device__ __forceinline__ F take(unsigned place) const {
+    F value;
+    FRESHPROOF_UNROLL
+    for (unsigned q = 0; q < pieces; ++q) reinterpret_cast<uint4*>(&value)[q] = *at(place * pieces + q);
+    return value;
+  }
+
+ private:
+  __device__ __forceinline__ uint4* at(unsigned piece) const { return words + piece * blockDim.x; }
+
+  uint4* words;
+};
+
+// The outputs first, first + stride, .. of one thread: `steps` of them.
+struct Lane {
+  uint32_t first, stride, steps;
+  __device__ __forceinline__ uint32_t output(uint32_t step) const { return first + step * stride; }
+};
+
+// Up: the running products of the denominators of steps from .. to - 1. Abscissas come a step ahead of their use.
+template <class F>
+__device__ __forceinline__ F multiply_denominators(const Source<F>& in, const Lane& lane, uint32_t from, uint32_t to,
+                                                   const Inbox<F>& inbox, const ThreadColumn<F>& products) {
+  const auto order = [&](const uint2& pair) {
+    if (pair.x != NONE) inbox.order(0, &in.at(pair.x)->x);
+    if (pair.y != NONE) inbox.order(1, &in.at(pair.y)->x);
+  };
+  uint2 pair = in.entry_pair(lane.output(from));
+  order(pair);
+  F product = F::one();
+  for (uint32_t step = from; step < to; ++step) {
+    await_copies();
+    const F xp = pair.x == NONE ? F::zero() : inbox.take(0);
+    const F xq = pair.y == NONE ? F::zero() : inbox.take(1);
+    const uint2 own = pair;
+    if (step + 1 < to) {
+      pair = in.entry_pair(lane.output(step + 1));
+      order(pair);
+    }
+    F d = xq - xp;
+    if (needs_care(xp, xq, d)) d = careful_chord(in.point(own.x), in.point(own.y)).denominator;
+    if (step == from) {
+      product = d;
+    } else {
+      products.store(step - from, product);
+      product = product * d;
+    }
+  }
+  return product;
+}
+
+// Down: the sums of steps to - 1 .. from, given the inverse of all their denominators' product.
+template <class F>
+__device__ __forceinline__ void divide_and_add(const Source<F>& in, const Lane& lane, uint32_t from, uint32_t to,
+                                               const Inbox<F>& inbox, const ThreadColumn<F>& products, F inverse,
+                                               Affine<F>* out) {
+  const auto order = [&](const uint2& pair, uint32_t step) {
+    if (pair.x != NONE) {
+      inbox.order(0, &in.at(pair.x)->x);
+      inbox.order(1, &in.at(pair.x)->y);
+    }
+    if (pair.y != NONE) {
+      inbox.order(2, &in.at(pair.y)->x);
+      inbox.order(3, &in.at(pair.y)->y);
+    }
+    if (step > from) inbox.order(4, products, step - from);
+  };
+  uint2 pair = in.entry_pair(lane.output(to - 1));
+  order(pair, to - 1);
+  for (uint32_t step = to; step-- > from;) {
+    await_copies();
+    const Affine<F> p = in.signed_point(pair.x, {inbox.take(0), inbox.take(1)});
+    const Affine<F> q = in.signed_point(pair.y, {inbox.take(2), inbox.take(3)});
+    F reciprocal = inverse;
+    if (step > from) {
+      reciprocal = inverse * inbox.take(4);
+      pair = in.entry_pair(lane.output(step - 1));
+      order(pair, step - 1);
+    }
     const Chord<F> c = chord(p, q);
-    out[i] = finish(p, q, c, step == 0 ? inverse : inverse * products.load(step));
-    if (step == 0) break;
-    inverse = inverse * c.denominator;
+    out[lane.output(step)] = finish(p, q, c, reciprocal);
+    if (step > from) inverse = inverse * c.denominator;
+  }
+}
+
+// out[i] = in[2 i] + in[2 i + 1] for i < count. A thread handles `batch` outputs for each inversion; `products` holds as
+// many. Going up is bound by memory and going down by arithmetic, so blocks that share an SM should not go together:
+// the first batch of every fourth `neighbours` blocks is shorter by quarters.
+template <class F>
+__device__ __forceinline__ void add_pairs(const Source<F>& in, uint32_t count, uint32_t batch, uint32_t neighbours,
+                                          const ThreadColumn<F>& products, Affine<F>* out) {
+  if (global_thread() >= count) return;
+  const Lane lane{global_thread(), grid_threads(), divide_up(count - global_thread(), grid_threads())};
+  const Inbox<F> inbox(reinterpret_cast<uint4*>(dynamic_shared()));
+  uint32_t size = max(1u, batch - batch / 4 * (blockIdx.x / neighbours % 4));
+  for (uint32_t from = 0; from < lane.steps; from += size, size = batch) {
+    size = min(size, lane.steps - from);
+    const F product = multiply_denominators(in, lane, from, from + size, inbox, products);
+    divide_and_add(in, lane, from, from + size, inbox, products, fast_inverse(product), out);
   }
 }
 

@@ -94,7 +94,7 @@ __device__ __forceinline__ Affine<F> combine(const Xyzz<F>* sums, uint32_t sets,
   }
   if (sum.is_identity()) return Affine<F>::identity();
   const F cube = fast_inverse(sum.zzz);
-  return {sum.x * (cube * sum.zz).sqr(), sum.y * cube};
+  return {called_mul(sum.x, called_sqr(called_mul(cube, sum.zz))), called_mul(sum.y, cube)};
 }
 
 }  // namespace msm

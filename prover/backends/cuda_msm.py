@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from prover.backends import msm_plan
-from prover.backends.msm_plan import FAN_IN, LEAST_CHUNK, SCALARS_A_BLOCK, SEGMENT, TILE, Group, Grid, Shape
+from prover.backends.msm_plan import BATCH, FAN_IN, LEAST_CHUNK, SCALARS_A_BLOCK, SEGMENT, TILE, Group, Grid, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -220,10 +220,13 @@ class _Run:
                     _u32(n_pass),
                     _u32(first << (s.passes - n_pass)),
                     _u32(outputs),
+                    _u32(BATCH),
+                    _u32(self.msm._multiprocessors),
                     "products",
                     out,
                 )
-                self._go("msm_add_pairs", min(blocks, -(-outputs // BLOCK)), BLOCK, args)
+                shared = 5 * point // 2 * BLOCK
+                self._go("msm_add_pairs", min(blocks, -(-outputs // BLOCK)), BLOCK, args, shared)
                 source = (out, 0)
 
     def accumulate(self) -> None:

@@ -29,6 +29,8 @@ FAN_IN = 16
 """Partial sums that one thread adds at one level."""
 LEAST_CHUNK = 8
 """Entries a thread accumulates at least: fewer would only make more partial sums to add afterwards."""
+BATCH = 256
+"""Additions of a pairing pass that share an inversion, which costs as much as 34 multiplications."""
 SEGMENT = 1 << 25
 """Outputs of the first pairing pass that are worked on at once; bounds the memory of the passes."""
 
@@ -194,7 +196,7 @@ def layout(shape: Shape, grid: Grid, affine_bytes: int, block: int) -> Layout:
     if shape.passes:
         out.rewind("lows")  # the sort is over when pairing begins
         segment = min(SEGMENT, shape.entries // 2)
-        steps = -(-segment // grid.pair)
+        steps = min(BATCH, -(-segment // grid.pair))
         out.add("products", affine_bytes // 2 * steps * grid.pair)
         if shape.passes > 1:
             out.add("odd_pass", affine_bytes * segment)

@@ -25,6 +25,10 @@ struct uint4 {
   uint32_t x, y, z, w;
 };
 
+struct uint2 {
+  uint32_t x, y;
+};
+
 struct Dimensions {
   unsigned x = 1, y = 1, z = 1;
 };
@@ -51,7 +55,7 @@ inline std::vector<Fiber> fibers;
 inline unsigned current;
 inline void (*body)(const uint64_t*);
 inline const uint64_t* arguments;
-inline std::vector<uint32_t> shared_memory;
+inline std::vector<uint4> shared_memory;
 inline std::vector<std::vector<char>> exchange;  // what each lane offers in a shuffle
 
 inline void wait(Waiting what) {
@@ -89,7 +93,7 @@ inline void run_warp(unsigned first, unsigned last) {
 }
 
 inline void run_block(unsigned threads) {
-  for (auto& word : shared_memory) word = 0xdeadbeef;
+  for (auto& piece : shared_memory) piece = {0xdeadbeef, 0xdeadbeef, 0xdeadbeef, 0xdeadbeef};
   for (unsigned t = 0; t < threads; ++t) {
     Fiber& fiber = fibers[t];
     fiber.stack.resize(STACK);
@@ -123,7 +127,11 @@ template <class T> T atomicAdd(T* at, T value) {
 
 namespace freshproof {
 
-inline uint32_t* dynamic_shared() { return emulator::shared_memory.data(); }
+inline uint32_t* dynamic_shared() { return reinterpret_cast<uint32_t*>(emulator::shared_memory.data()); }
+
+inline void copy_to_shared(uint4* to, const uint4* from) { *to = *from; }
+
+inline void await_copies() {}
 
 template <class T> T shuffle_down(const T& value, unsigned distance) {
   const unsigned t = emulator::current, lane = t % emulator::WARP;
@@ -144,7 +152,7 @@ extern "C" inline __attribute__((used)) void emulate(void (*kernel)(const uint64
                                                      unsigned shared_bytes, const uint64_t* slots) {
   emulator::body = kernel;
   emulator::arguments = slots;
-  emulator::shared_memory.resize(shared_bytes / 4);
+  emulator::shared_memory.resize((shared_bytes + 15) / 16);
   emulator::exchange.resize(block);
   if (emulator::fibers.size() < block) emulator::fibers.resize(block);
   gridDim.x = grid;
