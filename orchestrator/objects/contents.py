@@ -15,6 +15,7 @@ from enum import StrEnum
 from orchestrator.objects import fatbin
 from orchestrator.objects.archive import is_archive, read_members
 from orchestrator.objects.cubin import cubin_size, is_cubin
+from orchestrator.objects.dynamic import read_dynamic
 from orchestrator.objects.elf import (
     ET_DYN,
     ET_EXEC,
@@ -23,7 +24,6 @@ from orchestrator.objects.elf import (
     SHT_NOTE,
     Elf,
     is_elf,
-    is_program,
     read_elf,
 )
 from orchestrator.objects.ltoir import is_ltoir, ltoir_arch
@@ -116,7 +116,8 @@ def form_of(data: Bytes) -> Form:
 
 def _host_form(elf: Elf) -> Form:
     if elf.type == ET_DYN:
-        return Form.EXECUTABLE if is_program(elf) else Form.SHARED_LIBRARY
+        dynamic = read_dynamic(elf)
+        return Form.EXECUTABLE if dynamic and dynamic.is_program else Form.SHARED_LIBRARY
     forms = {ET_REL: Form.OBJECT, ET_EXEC: Form.EXECUTABLE}
     if elf.type not in forms:
         raise Malformed(f"an ELF file of type {elf.type} holds no code", 16)

@@ -22,7 +22,6 @@ ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 # sh_type
 SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_REL, SHT_DYNSYM = 2, 3, 4, 7, 8, 9, 11
 SHT_SYMTAB_SHNDX, SHT_DYNAMIC = 18, 6
-DT_FLAGS_1, DF_1_PIE = 0x6FFFFFFB, 0x08000000
 # st_info, low and high half
 STT_OBJECT, STT_FUNC, STT_SECTION, STT_FILE, STT_CUDA_OBJECT = 1, 2, 3, 4, 13
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
@@ -37,7 +36,6 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELA = struct.Struct("<QQq")
 _REL = struct.Struct("<QQ")
-_DYNAMIC = struct.Struct("<QQ")
 _NOTE = struct.Struct("<III")
 
 
@@ -206,17 +204,6 @@ def read_elf(data: Bytes) -> Elf:
         part(view, phoff, phsize * phnum, f"table of {phnum} program headers")
     ends = (64, phoff + phsize * phnum, shoff + entry * len(headers))
     return Elf(view, kind, machine, view[7], view[8], version, flags, sections, max(ends))
-
-
-def is_program(elf: Elf) -> bool:
-    """Whether a file of type `ET_DYN` is a program (PIE) and not a library, by its dynamic section."""
-    for section in elf.sections:
-        if section.type == SHT_DYNAMIC:
-            body = elf.body(section)
-            for tag, value in _DYNAMIC.iter_unpack(body[: len(body) - len(body) % _DYNAMIC.size]):
-                if tag == DT_FLAGS_1:
-                    return bool(value & DF_1_PIE)
-    return False
 
 
 def _section_headers(view: memoryview, shoff: int, entry: int, count: int) -> list[tuple[int, ...]]:
