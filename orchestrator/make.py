@@ -65,7 +65,7 @@ class Maker:
         name = action.target.name
         ended, closure = self._run_undisturbed(action, means)
         recipe = records.recipe_digest(action, closure, means.members, means.tools)
-        product = self._put(action, recipe)
+        product = self._put(action, *self._take(action, recipe))
         manifest = Manifest(
             target=name,
             kind=action.target.kind,
@@ -86,6 +86,11 @@ class Maker:
         self.records.write(manifest)
         self.point_to(action, product.path)
         return manifest
+
+    def remake(self, action: Action, means: Means) -> bytes:
+        """Run the command in an empty folder and give the product, stamped; record nothing."""
+        _ended, closure = self._run_undisturbed(action, means)
+        return self._take(action, records.recipe_digest(action, closure, means.members, means.tools))[1]
 
     def point_to(self, action: Action, product: str) -> None:
         """The stable link, set right if it is not."""
@@ -167,12 +172,14 @@ class Maker:
                     remedy="build again when the installation is done",
                 )
 
-    def _put(self, action: Action, recipe: Digest) -> Product:
-        """Stamp the product and put it at the path of its digest."""
+    def _take(self, action: Action, recipe: Digest) -> tuple[bytes, bytes]:
+        """The product as compiled, and stamped."""
         target = action.target
         try:
             data = (self.workspace.root / output(target)).read_bytes()
-            stamped = stamp.write_stamp(data, unit_of(target.name), recipe) if is_stamped(target) else data
+            if not is_stamped(target):
+                return data, data
+            return data, stamp.write_stamp(data, unit_of(target.name), recipe)
         except OSError as error:
             raise BuildFailed(
                 f"{target.name}: nvcc succeeded and wrote no product: {error.strerror}",
@@ -182,9 +189,12 @@ class Maker:
             raise BuildFailed(
                 f"{target.name}: the product cannot be stamped: {error}", remedy="see the log for warnings"
             ) from None
+
+    def _put(self, action: Action, data: bytes, stamped: bytes) -> Product:
+        """Put the product at the path of its digest."""
         digest = digest_bytes(stamped)
         path = self.workspace.artifact(digest, action.product_name)
-        write_atomically(path, stamped, mode=0o555 if target.kind is Kind.EXECUTABLE else 0o444)
+        write_atomically(path, stamped, mode=0o555 if action.target.kind is Kind.EXECUTABLE else 0o444)
         return Product(self.workspace.relative(path), digest, digest_bytes(data), len(stamped))
 
 

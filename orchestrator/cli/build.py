@@ -24,6 +24,7 @@ from orchestrator.build_report import (
 from orchestrator.errors import BuildFailed, ConfigurationError
 from orchestrator.situation import Situation, survey
 from orchestrator.unused import unused_sources
+from orchestrator.variants import same_code
 from orchestrator.verdict_report import verdict_fields, verdict_lines
 from orchestrator.workspace import Workspace, find_root, write_atomically
 
@@ -107,6 +108,10 @@ def _build(
     unused: list[str] = []
     if not targets and len(built.manifests) == len(built.situation.actions):
         unused = unused_sources(workspace.root, built.situation.project.source_roots, built.manifests)
+    for same in _same_code(workspace, built):
+        screen.say(
+            f"note: {' and '.join(same)} have the same device code: what tells them apart does nothing"
+        )
     seconds = time.monotonic() - began
     if as_json:
         click.echo(json.dumps(built_fields(built, seconds, lock_lines, unused)))
@@ -115,6 +120,13 @@ def _build(
     for line in closing_lines(built, seconds, lock_lines, unused):
         screen.say(line)
     return BuildFailed.exit_code if failed else 0
+
+
+def _same_code(workspace: Workspace, built: Built) -> list[list[str]]:
+    """Variants with the same device code, when one was just built."""
+    if not built.count(Result.BUILT):
+        return []
+    return same_code(workspace.root, [a.target for a in built.situation.actions], built.manifests)
 
 
 def _lock(workspace: Workspace, built: Built, write: bool, failed: bool) -> list[str]:

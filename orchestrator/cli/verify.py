@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from rich.table import Table
 
 from orchestrator.cli.object_tables import new_table
 from orchestrator.cli.terminal import result_console
-from orchestrator.errors import Refused
+from orchestrator.errors import AnswerIsNo, Refused
 from orchestrator.gate import admit
 from orchestrator.model import Admission, Link, Manifest, Observation, State, Verdict
+from orchestrator.rebuild import Rebuilt, rebuild
+from orchestrator.rebuild_report import rebuilt_fields, rebuilt_lines
 from orchestrator.recorded import check_contents, read_manifest
 from orchestrator.situation import read_project
 from orchestrator.targets import select
@@ -39,20 +42,32 @@ _DEMANDS = {
 
 @click.command(short_help="Check that what is built is what your sources make.")
 @click.argument("targets", nargs=-1)
+@click.option("--rebuild", "again", is_flag=True, help="Build each a second time, cleanly, and compare.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
-def command(targets: tuple[str, ...], as_json: bool) -> int:
+def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
     """Check TARGETS (default: all) link by link: plan, inputs, toolchain, artifact, contents, stamp.
 
-    Every file is read in full. Exit codes: 0 all are fresh, 5 one is stale or unproven.
+    Every file is read in full. With --rebuild, what is fresh is also built a second time: cubins, fat
+    binaries and PTX must come out byte for byte, the rest up to noise such as temporary names. Exit codes: 0 all are
+    fresh (and the same), 1 a second build differs, 5 one is stale or unproven.
     """
-    root = find_root(Path.cwd())
-    admission = admit(root, targets)
-    details = _details(Workspace(root), admission)
+    workspace = Workspace(find_root(Path.cwd()))
+    admission = admit(workspace.root, targets)
+    details = _details(workspace, admission)
+    rebuilt: tuple[Rebuilt, ...] = ()
+    if again and admission.admitted:
+        rebuilt = rebuild(workspace, targets, os.environ, lambda text: click.echo(text, err=True))
     if as_json:
-        click.echo(json.dumps(_document(admission, details), indent=2))
+        document = _document(admission, details)
+        click.echo(
+            json.dumps({**document, "rebuilt": rebuilt_fields(rebuilt)} if again else document, indent=2)
+        )
     else:
         _show(admission, details)
-    return 0 if admission.admitted else Refused.exit_code
+        click.echo("\n".join(rebuilt_lines(rebuilt)), nl=bool(rebuilt))
+    if not admission.admitted:
+        return Refused.exit_code
+    return 0 if all(one.kept for one in rebuilt) else AnswerIsNo.exit_code
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ import pytest
 
 from orchestrator.build import build
 from orchestrator.gate import admit
+from orchestrator.rebuild import rebuild
+from orchestrator.rebuild_report import rebuilt_lines
 from orchestrator.recorded import read_manifest
 from orchestrator.workspace import Workspace
 
@@ -178,3 +180,28 @@ def test_fat_binaries_and_ptx_are_the_same_bytes_anywhere(tree, base):
     for name in ("two.fatbin", "text.ptx"):
         both = [(t.root / "build" / "bin" / name).read_bytes() for t in (tree, base)]
         assert both[0] == both[1]
+
+
+def test_second_builds_give_what_was_promised(base):
+    """In the same folder: relocatable code holds a hash of its source's path."""
+    rebuilt = {one.target: one for one in rebuild(Workspace(base.root), [], base.environ, print)}
+    assert {one.target for one in rebuilt.values() if one.kept} == EVERYTHING
+    assert {name for name, one in rebuilt.items() if one.promised == "bytes"} == {"two", "text"}
+    assert rebuilt["two"].difference.identical
+
+
+def test_a_record_that_a_second_build_does_not_confirm_is_told(tree):
+    """The source says something else than what was built: kernels are named."""
+    tree.edit("two.cu", "= 2", "= 5")
+    (one,) = rebuild(Workspace(tree.root), ["two"], tree.environ, print)
+    assert not one.kept
+    assert any("kernel k sm_90" in line for line in rebuilt_lines([one]))
+
+
+def test_a_flag_that_forbids_byte_identity_is_named(tree):
+    text = SOURCES["manifests/targets.toml"].replace('code=sm_90"]', 'code=sm_90", "-lineinfo"]')
+    (tree.root / "manifests" / "targets.toml").write_text(text)
+    tree.results("two")
+    (one,) = rebuild(Workspace(tree.root), ["two"], tree.environ, print)
+    assert (one.promised, one.kept) == ("normalised", True)
+    assert "-lineinfo" in one.note
