@@ -5,9 +5,26 @@
 // (EUROCRYPT 1992). Secret scalars leave traces in timing and memory: these are test keys.
 #pragma once
 #include "../curve.cuh"
+#ifdef __CUDACC__
+#include "batch_inverse.cuh"
+#endif
 
 namespace freshproof {
 namespace setup {
+
+// 1 / a: by division steps on a GPU, where Fermat's power would be most of the work.
+template <class F> __host__ __device__ __forceinline__ F inverse_of(const F& a) {
+#ifdef __CUDA_ARCH__
+  return fast_inverse(a);
+#else
+  return a.inverse();
+#endif
+}
+
+// p with its denominators' inverse, 1 / zzz, already known.
+template <class F> __host__ __device__ __forceinline__ Affine<F> affine_by(const Xyzz<F>& p, const F& cube) {
+  return {p.x * (cube * p.zz).sqr(), p.y * cube};
+}
 
 constexpr unsigned digit_bits = 8;
 constexpr unsigned digits = 32;
@@ -23,7 +40,7 @@ template <class F> __host__ __device__ Affine<F> table_entry(const Affine<F>& po
     sum = dbl(sum);
     if (step < digit_bits && d >> (digit_bits - 1 - step) & 1) sum = add(sum, point);
   }
-  return to_affine(sum);
+  return affine_by(sum, inverse_of(sum.zzz));  // r divides no d 2^(8 w): never the identity
 }
 
 // scalar * point. scalar: 8 words, standard form.
@@ -49,7 +66,7 @@ __host__ __device__ void batch_to_affine(Affine<F>* out, const Xyzz<F>* in, uint
     if (!in[k].is_identity()) product = product * in[k].zzz;
     last = k;
   }
-  F inverse = product.inverse();
+  F inverse = inverse_of(product);
   for (uint32_t k = last; start < n; k -= step) {
     const Xyzz<F> p = in[k];
     if (p.is_identity()) {
@@ -57,7 +74,7 @@ __host__ __device__ void batch_to_affine(Affine<F>* out, const Xyzz<F>* in, uint
     } else {
       const F cube = inverse * out[k].x;  // 1 / zzz
       inverse = inverse * p.zzz;
-      out[k] = {p.x * (cube * p.zz).sqr(), p.y * cube};
+      out[k] = affine_by(p, cube);
     }
     if (k == start) break;
   }

@@ -2,15 +2,14 @@
 // A .cu file includes this once, with FRESHPROOF_CURVE set to a curve. Mathematics: setup_fixed_base.cuh, curve.cuh.
 #pragma once
 #include "../curve.cuh"
-#include "setup_called_field.cuh"
 #include "setup_fixed_base.cuh"
 
 namespace freshproof {
 using Curve = FRESHPROOF_CURVE;
-using AffineG1 = Affine<CalledG1<Curve>::F>;
-using AffineG2 = Affine<CalledG2<Curve>::F>;
-using XyzzG1 = Xyzz<CalledG1<Curve>::F>;
-using XyzzG2 = Xyzz<CalledG2<Curve>::F>;
+using AffineG1 = Affine<G1<Curve>::F>;
+using AffineG2 = Affine<G2<Curve>::F>;
+using XyzzG1 = Xyzz<G1<Curve>::F>;
+using XyzzG2 = Xyzz<G2<Curve>::F>;
 }  // namespace freshproof
 
 // setup_table:    table[32 * 255] of *point. Launch: a thread an entry.
@@ -36,7 +35,7 @@ using XyzzG2 = Xyzz<CalledG2<Curve>::F>;
   extern "C" __global__ void __launch_bounds__(128)                                                                   \
       setup_check_##group(uint32_t* first, const freshproof::Affine##Group* points, uint32_t n) {                     \
     const uint32_t k = blockIdx.x * blockDim.x + threadIdx.x;                                                         \
-    if (k < n && !freshproof::is_on_curve<freshproof::Called##Group<freshproof::Curve>>(points[k])) atomicMin(first, k);      \
+    if (k < n && !freshproof::is_on_curve<freshproof::Group<freshproof::Curve>>(points[k])) atomicMin(first, k);      \
   }
 
 FRESHPROOF_SETUP(g1, G1)

@@ -1,6 +1,5 @@
 // The mathematics of the setup kernels on a CPU: the same templates, run in a loop.
 #include "curve.cuh"
-#include "kernels/setup_called_field.cuh"
 #include "kernels/setup_fixed_base.cuh"
 #include "params_bls12_381.cuh"
 #include "params_bn254.cuh"
@@ -23,8 +22,8 @@ template <class F> static void multiples(void* out, const uint32_t* scalars, con
 
 extern "C" void setup_multiples(int curve, int group, void* out, const uint32_t* scalars, const void* point, uint32_t n,
                                 uint32_t threads) {
-  if (curve == 0 && group == 1) multiples<CalledG1<Bn254>::F>(out, scalars, point, n, threads);
-  if (curve == 0 && group == 2) multiples<CalledG2<Bn254>::F>(out, scalars, point, n, threads);
-  if (curve == 1 && group == 1) multiples<CalledG1<Bls12_381>::F>(out, scalars, point, n, threads);
-  if (curve == 1 && group == 2) multiples<CalledG2<Bls12_381>::F>(out, scalars, point, n, threads);
+  if (curve == 0 && group == 1) multiples<G1<Bn254>::F>(out, scalars, point, n, threads);
+  if (curve == 0 && group == 2) multiples<G2<Bn254>::F>(out, scalars, point, n, threads);
+  if (curve == 1 && group == 1) multiples<G1<Bls12_381>::F>(out, scalars, point, n, threads);
+  if (curve == 1 && group == 2) multiples<G2<Bls12_381>::F>(out, scalars, point, n, threads);
 }
