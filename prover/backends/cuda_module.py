@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from orchestrator.errors import Missing, Refused
 from prover.artifact import Artifact, Loaded
 from prover.backends.cuda_device import Buffer, Gpu, Module, Stream, checked, driver, runtime
+from prover.backends.sealed import sealed_cubin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,21 +81,16 @@ class LoadedModule:
     def load(cls, gpu: Gpu, artifact: Artifact) -> LoadedModule:
         """Read the file once, check those bytes, load those bytes, read the stamp back from the device.
 
-        Raises `Missing` (no file, or no code for this GPU) and `Refused` (other bytes, another stamp).
+        Raises `Refused` for another stamp than the artifact's, and what `sealed_cubin` raises.
         """
-        if artifact.arch != gpu.arch:
-            raise Missing(
-                f"{artifact.target} holds code for {artifact.arch}, but {gpu.name} is {gpu.arch}",
-                remedy=f"freshproof build --arch {gpu.arch} {artifact.target}",
-            )
-        data = _sealed_bytes(artifact)
+        data = sealed_cubin(artifact, gpu.arch, gpu.name)
         module = Module()
         try:
             module.load(data)
         except driver.CUDADriverError as error:
             raise Missing(
                 f"{artifact.path}: the driver refused it for {gpu.name} ({gpu.arch}): {error}",
-                remedy=f"freshproof build --arch {gpu.arch} {artifact.target}",
+                remedy=f"freshproof build {artifact.target}",
             ) from None
         loaded = cls(module, artifact)
         loaded._check_stamp()
@@ -154,19 +149,3 @@ def stamp_symbol(target: str) -> str:
 
 def _address(variable: Any) -> int:
     return int(getattr(variable, "ptr", variable))
-
-
-def _sealed_bytes(artifact: Artifact) -> bytes:
-    try:
-        data = artifact.path.read_bytes()
-    except OSError as error:
-        raise Missing(
-            f"{artifact.path}: {error.strerror}", remedy=f"freshproof build {artifact.target}"
-        ) from None
-    digest = "sha256:" + hashlib.sha256(data).hexdigest()
-    if digest != artifact.digest:
-        raise Refused(
-            f"{artifact.path}: its bytes are {digest}, the gate admitted {artifact.digest}",
-            remedy=f"freshproof explain {artifact.target}",
-        )
-    return data

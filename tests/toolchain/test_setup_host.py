@@ -30,9 +30,7 @@ def library(tmp_path_factory):
         pytest.fail("no C++ compiler")
     out = tmp_path_factory.mktemp("setup") / "setup_host.so"
     flags = ["-x", "c++", "-O2", "-std=c++17", "-shared", "-fPIC"]
-    subprocess.run(
-        [compiler, *flags, "-I", str(ROOT / "cuda_src"), str(SOURCE), "-o", str(out)], check=True
-    )
+    subprocess.run([compiler, *flags, "-I", str(ROOT / "cuda_src"), str(SOURCE), "-o", str(out)], check=True)
     return ctypes.CDLL(str(out))
 
 
@@ -41,7 +39,18 @@ def library(tmp_path_factory):
 @pytest.mark.parametrize("threads", [1, 3, 64])
 def test_multiples_of_the_generator(library, curve, group, threads):
     draw = random.Random(group)
-    scalars = [0, 1, 2, 255, 256, 257, curve.r - 1, curve.r - 2, 0, *(draw.randrange(curve.r) for _ in range(6))]
+    scalars = [
+        0,
+        1,
+        2,
+        255,
+        256,
+        257,
+        curve.r - 1,
+        curve.r - 2,
+        0,
+        *(draw.randrange(curve.r) for _ in range(6)),
+    ]
     reference, encode, width, generator = (
         (g1(curve), encode_g1, curve.g1_bytes, curve.generator_g1)
         if group == 1
