@@ -21,7 +21,7 @@ from orchestrator.tomlline import Lines
 SCHEMA = 1
 FILE = "manifests/targets.toml"
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _ARCH = re.compile(r"auto|native|sm_[0-9]{2,3}[af]?")
 _SHELL = re.compile(r"[$`\"\\\x00-\x1f\x7f]")
 """nvcc hands names to ``sh`` between double quotes, where these characters act."""
@@ -322,7 +322,7 @@ def _workload(table: _Table, targets: set[str]) -> Workload:
 
 def _check_name(table: _Table) -> None:
     if not _NAME.fullmatch(table.path[-1]):
-        raise table.fail(None, f"not a name: {table.path[-1]!r}", "letters, digits, `-`, `_` and `+` only")
+        raise table.fail(None, f"not a name: {table.path[-1]!r}", "letters, digits, `-` and `_` only")
 
 
 def _check_path(table: _Table, key: str, path: str) -> None:

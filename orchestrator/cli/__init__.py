@@ -23,9 +23,11 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "watch": "Rebuild and verify what a saved file affects, until interrupted.",
     },
     "More commands": {
+        "audit": "Find every copy of your targets' code, and which one would run.",
         "clean": "Remove artifacts, records and logs; say what was removed.",
         "diff": "Compare two builds: kernels, host code, texts.",
         "gate": "Run a command only if the targets are proven fresh.",
+        "init": "Write a first targets.toml from the .cu files found here.",
         "inspect": "Show what is in files that hold CUDA code.",
     },
 }

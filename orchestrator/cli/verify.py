@@ -48,8 +48,8 @@ def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
     """Check TARGETS (default: all) link by link: plan, inputs, toolchain, artifact, contents, stamp.
 
     Every file is read in full. With --rebuild, what is fresh is also built a second time: cubins, fat
-    binaries and PTX must come out byte for byte, the rest up to noise such as temporary names. Exit codes: 0 all are
-    fresh (and the same), 1 a second build differs, 5 one is stale or unproven.
+    binaries and PTX must come out byte for byte, the rest up to noise such as temporary names. Exit codes:
+    0 all are fresh (and the same), 1 a second build differs, 5 one is stale or unproven.
     """
     workspace = Workspace(find_root(Path.cwd()))
     admission = admit(workspace.root, targets)

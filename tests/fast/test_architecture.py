@@ -17,7 +17,7 @@ PROVER = sorted((ROOT / "prover").rglob("*.py"))
 PRODUCT = ORCHESTRATOR + PROVER
 
 PURE = {
-    "attribution", "canonical", "depfile", "device_link", "errors", "freshness", "kinds", "lookup",
+    "attribution", "canonical", "depfile", "device_link", "errors", "first_targets", "freshness", "kinds", "lookup",
     "manifest", "model", "plan", "protocol", "report", "samples", "spans", "stamp", "stats", "targets",
     "tomlline", "verdict_report", "verify", "workloads",
 }  # fmt: skip

@@ -1,0 +1,75 @@
+"""A first targets.toml from what a project holds."""
+
+import os
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.cli import cli
+from orchestrator.errors import AnswerIsNo, ConfigurationError
+from orchestrator.first_targets import write_targets
+from orchestrator.model import Kind
+from orchestrator.targets import parse_targets
+
+KERNEL = 'extern "C" __global__ void __launch_bounds__(256) k(int *p) {}\n'
+
+
+def targets(sources, headers=()):
+    return {t.sources[0]: t for t in parse_targets(write_targets("p", sources, headers)).targets}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (KERNEL, Kind.CUBIN),
+        (KERNEL + "__global__ void other() {}", Kind.OBJECT),
+        (KERNEL + "void f() { k<<<1, 1>>>(0); }", Kind.OBJECT),
+        ("int main() { return 0; }", Kind.EXECUTABLE),
+        ("// int main()\n", Kind.OBJECT),
+        ("", Kind.OBJECT),
+    ],
+)
+def test_kinds_follow_from_what_a_source_defines(text, kind):
+    target = targets({"a.cu": text})["a.cu"]
+    assert target.kind is kind
+    assert target.expect.kernels == (("k",) if kind is Kind.CUBIN else ())
+
+
+def test_folders_of_headers_that_are_not_beside_the_source_are_named():
+    source = '#include "near.cuh"\n#include "far.cuh"\n#include <lib/x.h>\n#include <vector>\n'
+    found = targets({"src/a.cu": source}, ["src/near.cuh", "inc/far.cuh", "third/include/lib/x.h"])
+    assert found["src/a.cu"].include == ("inc", "third/include")
+
+
+def test_equal_names_in_different_folders_stay_apart():
+    found = targets({"x/a.cu": "", "y/a.cu": "", "y/a-.cu": "", "y.a.cu": ""})
+    assert len({t.name for t in found.values()}) == 4
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(exclude_characters="\0/", codec="utf-8"), min_size=1).map(lambda n: f"{n}.cu"),
+        st.text(),
+        max_size=4,
+    )
+)
+def test_whatever_the_files_are_called_the_result_is_a_valid_file(sources):
+    write_targets("p", sources, [])
+    assert len(parse_targets(write_targets("p", sources, [])).targets) <= len(sources)
+
+
+def test_the_command_writes_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AnswerIsNo):
+        CliRunner().invoke(cli, ["init"], catch_exceptions=False, standalone_mode=False)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.cu").write_text(KERNEL)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "b.cu").write_text(KERNEL)
+    result = CliRunner().invoke(cli, ["init"], standalone_mode=False)
+    assert "1 targets" in result.output
+    assert os.listdir(tmp_path / "manifests") == ["targets.toml"]  # noqa: PTH208
+    with pytest.raises(ConfigurationError, match="exists already"):
+        CliRunner().invoke(cli, ["init"], catch_exceptions=False, standalone_mode=False)
