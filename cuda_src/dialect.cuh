@@ -13,14 +13,18 @@
 #ifndef __device__
 #define __device__
 #endif
-#ifndef __noinline__
-#define __noinline__ __attribute__((noinline))
-#endif
 // A plain hint here: forcing whole point additions inline makes a CPU's code five times as large, and no
 // faster.
 #ifndef __forceinline__
 #define __forceinline__ inline
 #endif
+#endif
+
+// What stays a call. (`__noinline__` itself cannot be a macro here: the C++ library spells an attribute so.)
+#ifdef __CUDACC__
+#define FRESHPROOF_NOINLINE __noinline__
+#else
+#define FRESHPROOF_NOINLINE __attribute__((noinline))
 #endif
 
 // For the few operations of a CPU that are shorter than a call.

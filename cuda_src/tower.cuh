@@ -40,13 +40,13 @@ template <class Base> struct Quadratic {
   }
 
 #ifdef FRESHPROOF_WORDS32
-  friend __host__ __device__ __noinline__ Quadratic operator*(Quadratic a, Quadratic b) {
+  friend __host__ __device__ FRESHPROOF_NOINLINE Quadratic operator*(Quadratic a, Quadratic b) {
     Quadratic out;
     device_quadratic_mul<typename Base::Params>(out.c0.w, out.c1.w, a.c0.w, a.c1.w, b.c0.w, b.c1.w);
     return out;
   }
 
-  static __host__ __device__ __noinline__ Quadratic square(Quadratic a) {
+  static __host__ __device__ FRESHPROOF_NOINLINE Quadratic square(Quadratic a) {
     Quadratic out;
     device_quadratic_sqr<typename Base::Params>(out.c0.w, out.c1.w, a.c0.w, a.c1.w);
     return out;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -19,16 +20,23 @@ template <class T> inline void store(uint8_t* bytes, uint64_t index, const T& va
   memcpy(bytes + index * sizeof(T), &value, sizeof(T));
 }
 
-// A vector whose contents derive from the witness: erased before its memory goes back.
-template <class T> struct SecretVector : std::vector<T> {
-  using std::vector<T>::vector;
-  SecretVector() = default;
-  SecretVector(SecretVector&&) = default;
-  SecretVector(const SecretVector&) = delete;
-  ~SecretVector() {
-    memset(static_cast<void*>(this->data()), 0, this->capacity() * sizeof(T));
-    asm volatile("" : : "r"(this->data()) : "memory");  // keeps the compiler from dropping the memset
+// Erases memory before it goes back, also when a vector grows out of it.
+template <class T> struct ErasingAllocator : std::allocator<T> {
+  template <class U> struct rebind {
+    using other = ErasingAllocator<U>;
+  };
+
+  ErasingAllocator() = default;
+  template <class U> ErasingAllocator(const ErasingAllocator<U>&) {}
+
+  void deallocate(T* memory, size_t count) {
+    memset(static_cast<void*>(memory), 0, count * sizeof(T));
+    asm volatile("" : : "r"(memory) : "memory");  // keeps the compiler from dropping the memset
+    std::allocator<T>::deallocate(memory, count);
   }
 };
+
+// A vector whose contents derive from the witness.
+template <class T> using SecretVector = std::vector<T, ErasingAllocator<T>>;
 
 }  // namespace freshproof

@@ -7,9 +7,9 @@
 
 namespace freshproof {
 
-template <class P> __device__ __noinline__ Field<P> called_mul(Field<P> a, Field<P> b) { return a * b; }
+template <class P> __device__ FRESHPROOF_NOINLINE Field<P> called_mul(Field<P> a, Field<P> b) { return a * b; }
 
-template <class P> __device__ __noinline__ Field<P> called_sqr(Field<P> a) { return a.sqr(); }
+template <class P> __device__ FRESHPROOF_NOINLINE Field<P> called_sqr(Field<P> a) { return a.sqr(); }
 
 // Over Fq2 they are calls already (quadratic32.cuh).
 template <class Base>
@@ -63,16 +63,16 @@ template <class F> __device__ __forceinline__ Xyzz<F> inlined(const Xyzz<Outline
 }
 
 // sum += other; complete.
-template <class F> __device__ __noinline__ void add_to(Xyzz<F>& sum, const Xyzz<F>& other) {
+template <class F> __device__ FRESHPROOF_NOINLINE void add_to(Xyzz<F>& sum, const Xyzz<F>& other) {
   sum = inlined(add(outlined(sum), outlined(other)));
 }
 
-template <class F> __device__ __noinline__ void add_to(Xyzz<F>& sum, const Affine<F>& other) {
+template <class F> __device__ FRESHPROOF_NOINLINE void add_to(Xyzz<F>& sum, const Affine<F>& other) {
   sum = inlined(add(outlined(sum), outlined(other)));
 }
 
 // p = 2^times p.
-template <class F> __device__ __noinline__ void double_times(Xyzz<F>& p, uint32_t times) {
+template <class F> __device__ FRESHPROOF_NOINLINE void double_times(Xyzz<F>& p, uint32_t times) {
   for (uint32_t i = 0; i < times; ++i) p = inlined(dbl(outlined(p)));
 }
 
