@@ -50,6 +50,13 @@ class Ntt:
         if missing:
             self._make_tables(missing)
 
+    def release(self) -> None:
+        """Give the tables' memory back; nothing may run any more."""
+        for buffer in (*self._tables.values(), *self._twiddles.values()):
+            self._memory.free(buffer)
+        self._tables.clear()
+        self._twiddles.clear()
+
     def run(self, passes: Sequence[Pass], data: Buffer, work: Buffer, vectors: int, stream: Stream) -> None:
         """Transform ``vectors`` vectors of 2^log_n elements that lie side by side in ``data``, in place.
 

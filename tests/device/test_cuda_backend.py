@@ -76,14 +76,14 @@ def test_synthetic_circuits_prove_and_check(synthetic, backend, curve, n_constra
     proof = groth16.prove(key, witness, R, S, cuda)
     public = [int.from_bytes(w.tobytes(), "little") for w in witness[1 : key.n_public + 1]]
     checker = Checker(key.verification_key(), source=key.file.path)
-    assert checker.check(proof, public).passed
+    assert checker.check(proof, public).valid
     if n_constraints <= 60:
         oracle = ReferenceBackend(curve)
         oracle.load(key)
         assert proof == groth16.prove(key, witness, R, S, oracle)
     wrong = witness.copy()
     wrong[-1, 0] ^= 1
-    assert not checker.check(groth16.prove(key, wrong, R, S, cuda), public).passed
+    assert not checker.check(groth16.prove(key, wrong, R, S, cuda), public).valid
 
 
 def test_a_point_off_the_curve_is_found(synthetic, backend, curve):
