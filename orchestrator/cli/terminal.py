@@ -34,3 +34,14 @@ def bytes_progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
             progress.advance(task, count)
 
         yield advance
+
+
+@contextmanager
+def items_progress(title: str) -> Iterator[Callable[[str], None]]:
+    """The name of the item at work on standard error, for people only; the value takes each name."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _name: None
+        return
+    with console.status(title) as status:
+        yield lambda name: status.update(f"{title}: {name}")

@@ -17,9 +17,9 @@ PROVER = sorted((ROOT / "prover").rglob("*.py"))
 PRODUCT = ORCHESTRATOR + PROVER
 
 PURE = {
-    "attribution", "canonical", "depfile", "device_link", "errors", "first_targets", "freshness", "kinds", "lookup",
-    "manifest", "model", "plan", "protocol", "report", "samples", "spans", "stamp", "stats", "targets",
-    "tomlline", "verdict_report", "verify", "workloads",
+    "attribution", "canonical", "copies", "depfile", "device_link", "errors", "first_targets",
+    "freshness", "kinds", "lookup", "manifest", "model", "plan", "protocol", "report", "samples",
+    "spans", "stamp", "stats", "targets", "tomlline", "verdict_report", "verify", "workloads",
 }  # fmt: skip
 WORLD = {
     "asyncio", "ctypes", "fcntl", "glob", "io", "mmap", "multiprocessing", "os", "pathlib", "random",

@@ -1,0 +1,182 @@
+"""The disk and the running processes, searched for code of targets and for several builds of one name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from orchestrator.copies import Found, Group, Original, group_copies
+from orchestrator.errors import ConfigurationError
+from orchestrator.gate import admit
+from orchestrator.loader import libraries_of
+from orchestrator.model import State
+from orchestrator.object_files import member_opener, open_object
+from orchestrator.objects.digests import file_digest
+from orchestrator.objects.traces import Traces, read_traces
+from orchestrator.objects.window import Malformed
+from orchestrator.recorded import read_manifest
+from orchestrator.workspace import Workspace
+
+_BEGINNINGS = (b"\x7fELF\x02", b"!<arch>\n", b"!<thin>\n", b"\x50\xed\x55\xba", b"\xed\x43\x4e\x7f")
+_IGNORED_FOLDERS = frozenset({".git", ".hg", "node_modules", "__pycache__"})
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What was found: groups of files, and files that could not be read, with the reason."""
+
+    groups: tuple[Group, ...]
+    unreadable: tuple[tuple[str, str], ...]
+    files: int
+    """Files with code that were read."""
+
+
+def originals_of(root: Path, names: Sequence[str] = ()) -> tuple[Original, ...]:
+    """The artifacts of a project's targets as they are recorded; those never built are left out."""
+    workspace = Workspace(root)
+    found = []
+    for verdict in admit(root, names).verdicts:
+        manifest, _problem = read_manifest(workspace, verdict.target)
+        if manifest is None:
+            continue
+        path = root / manifest.product.path
+        try:
+            traces = read_traces(open_object(path), member_opener(path))
+        except (Malformed, ConfigurationError):
+            continue
+        fresh = verdict.state is State.FRESH
+        found.append(
+            Original(
+                target=verdict.target,
+                path=str(path),
+                digest=manifest.product.digest,
+                unstamped=manifest.product.unstamped_digest,
+                recipe=manifest.recipe_digest,
+                fresh=fresh,
+                traces=traces,
+            )
+        )
+    return tuple(found)
+
+
+def search(
+    folders: Sequence[Path],
+    originals: Sequence[Original],
+    programs: Sequence[Path],
+    environ: Mapping[str, str],
+    advance: Callable[[str], None],
+) -> Audit:
+    """Read every file with code under the folders, and say what each one is.
+
+    Raises `ConfigurationError` when a folder or program is not there.
+    """
+    asked = [Found(str(path.resolve()), _traces_or_fail(path)) for path in programs]
+    loads: dict[str, list[tuple[str, str]]] = {}
+    for program in asked:
+        for library in libraries_of(Path(program.path), environ):
+            if library.path:
+                real = str(Path(library.path).resolve())
+                loads.setdefault(real, []).append((program.path, library.why))
+    found: list[Found] = []
+    unreadable = []
+    for path in sorted(_candidates(folders)):
+        advance(str(path))
+        try:
+            traces = read_traces(open_object(path), member_opener(path))
+        except (Malformed, ConfigurationError) as fault:
+            unreadable.append((str(path), fault.what))
+            continue
+        if traces.device or traces.stamps or str(path) in loads:
+            found.append(Found(str(path), traces))
+    return Audit(group_copies(found, originals, asked, loads), tuple(unreadable), len(found))
+
+
+def _traces_or_fail(path: Path) -> Traces:
+    try:
+        return read_traces(open_object(path), member_opener(path))
+    except Malformed as fault:
+        raise fault.inside(str(path)) from None
+
+
+def _candidates(folders: Sequence[Path]) -> set[Path]:
+    """Files that begin as objects do, links resolved, each once."""
+    found = set()
+    for folder in folders:
+        if not folder.is_dir():
+            raise ConfigurationError(f"{folder} is no folder", remedy="check the path")
+        for parent, names, files in os.walk(folder):
+            names[:] = [name for name in names if name not in _IGNORED_FOLDERS]
+            found |= {path.resolve() for name in files if _holds_code(path := Path(parent, name))}
+    return found
+
+
+def _holds_code(path: Path) -> bool:
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return path.suffix == ".ptx" or file.read(8).startswith(_BEGINNINGS)
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """An artifact's file in a running process. ``fault`` is empty if the process runs the recorded bytes."""
+
+    pid: int
+    program: str
+    target: str
+    path: str
+    fault: str
+
+
+def mapped_artifacts(originals: Sequence[Original], pids: Sequence[int] = ()) -> Iterator[Mapped]:
+    """Files of the targets' names and folders that processes map, with what is wrong about each.
+
+    Of all processes that this user may look into, or of those given.
+    """
+    by_name = {Path(original.path).name: original for original in originals}
+    for process in psutil.process_iter(["pid", "name"]):
+        if pids and process.pid not in pids:
+            continue
+        for path, inode, deleted in _mappings(process.pid):
+            original = by_name.get(Path(path).name)
+            if original is not None:
+                fault = _fault(original, path, inode, deleted)
+                yield Mapped(process.pid, process.info["name"] or "", original.target, path, fault)
+
+
+def _fault(original: Original, path: str, inode: int, deleted: bool) -> str:
+    if deleted:
+        return "runs a file that was replaced or deleted since it was loaded"
+    try:
+        now = Path(path).stat().st_ino
+        digest = file_digest(open_object(Path(path)))
+    except (OSError, ConfigurationError):
+        return "runs a file that cannot be read"
+    if now != inode:
+        return "runs a file that was replaced since it was loaded"
+    if digest != original.digest:
+        return f"runs {digest}, the target's artifact is {original.digest}"
+    return "" if original.fresh else "runs the target's artifact, and the target is not fresh"
+
+
+def _mappings(pid: int) -> set[tuple[str, int, bool]]:
+    """Path, inode and whether it is deleted, of each file that a process maps (proc(5))."""
+    try:
+        text = Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape")
+    except OSError:
+        return set()
+    found = set()
+    for line in text.splitlines():
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and fields[5].startswith("/"):
+            path = fields[5]
+            deleted = path.endswith(" (deleted)")
+            found.add((path.removesuffix(" (deleted)"), int(fields[4]), deleted))
+    return found

@@ -1,0 +1,102 @@
+"""``freshproof audit``: where else the code of targets lies, and which of it would run."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from orchestrator.audit import Audit, Mapped, mapped_artifacts, originals_of, search
+from orchestrator.cli.object_tables import new_table
+from orchestrator.cli.terminal import items_progress, result_console
+from orchestrator.copies import CopyState, Group, Original
+from orchestrator.errors import ConfigurationError
+from orchestrator.workspace import find_root
+
+_SHORT = 12
+
+
+@click.command(short_help="Find every copy of your targets' code, and which one would run.")
+@click.argument("folders", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--program", "programs", multiple=True, type=click.Path(path_type=Path), help="Ask what it uses."
+)
+@click.option("--processes", is_flag=True, help="Look into running processes, too.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+def command(folders: tuple[Path, ...], programs: tuple[Path, ...], processes: bool, as_json: bool) -> int:
+    """Search FOLDERS (default: the project and LD_LIBRARY_PATH) for code of the project's targets.
+
+    Files that no target claims are grouped by name, where a name occurs more than once. With --program, say
+    which of them is linked into it or would be loaded by it, and why. Exit code 1: something is stale.
+    """
+    originals = _originals()
+    places = folders or _default_folders()
+    with items_progress("audit") as advance:
+        audit = search(places, originals, programs, os.environ, advance)
+    mapped = tuple(mapped_artifacts(originals)) if processes else ()
+    if as_json:
+        click.echo(json.dumps(_document(audit, mapped), indent=2))
+    else:
+        _show(result_console(), audit, mapped, processes)
+    stale = any(copy.state is CopyState.STALE for group in audit.groups for copy in group.copies)
+    return 1 if stale or any(one.fault for one in mapped) else 0
+
+
+def _originals() -> tuple[Original, ...]:
+    """The project's artifacts; none outside of a project."""
+    try:
+        root = find_root(Path.cwd())
+    except ConfigurationError:
+        return ()
+    return originals_of(root)
+
+
+def _default_folders() -> tuple[Path, ...]:
+    try:
+        root = find_root(Path.cwd())
+    except ConfigurationError:
+        root = Path.cwd()
+    listed = os.environ.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":")
+    return (root, *(Path(folder) for folder in listed if folder and Path(folder).is_dir()))
+
+
+def _show(console: Console, audit: Audit, mapped: tuple[Mapped, ...], processes: bool) -> None:
+    for group in audit.groups:
+        _show_group(console, group)
+    for path, fault in audit.unreadable:
+        console.print(f"cannot be read: {path}: {fault}", markup=False)
+    for one in mapped:
+        state = one.fault or "runs the target's artifact"
+        console.print(f"process {one.pid} ({one.program}): {one.path}: {state}", markup=False)
+    states = [copy.state for group in audit.groups for copy in group.copies]
+    told = ", ".join(f"{states.count(state)} {state}" for state in CopyState)
+    console.print(f"{audit.files} files with code: {told}")
+    if processes:
+        wrong = sum(bool(one.fault) for one in mapped)
+        console.print(f"{len(mapped)} processes map an artifact, {wrong} of them not the recorded one")
+
+
+def _show_group(console: Console, group: Group) -> None:
+    console.print(f"[bold]{group.name}[/]")
+    table = new_table("  State", "Digest", "File", "Why")
+    for copy in group.copies:
+        digest = copy.digest.removeprefix("sha256:")[:_SHORT]
+        why = "; ".join((copy.why, *copy.used_by))
+        table.add_row(f"  {copy.state}", digest, copy.path, why)
+    console.print(table)
+    console.print()
+
+
+def _document(audit: Audit, mapped: tuple[Mapped, ...]) -> dict[str, Any]:
+    return {
+        "schema": "freshproof/audit/1",
+        "groups": [asdict(group) for group in audit.groups],
+        "unreadable": [{"path": path, "fault": fault} for path, fault in audit.unreadable],
+        "processes": [asdict(one) for one in mapped],
+        "files": audit.files,
+    }

@@ -1,0 +1,184 @@
+"""Copies of code in other places: which are current, which are stale, and which one a program has in it.
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+
+from orchestrator.model import Digest
+from orchestrator.objects.stamp import SYMBOL_PREFIX
+from orchestrator.objects.traces import Traces, is_linked
+from orchestrator.targets import unit_of
+
+Loads = Mapping[str, Sequence[tuple[str, str]]]
+"""By a library's path: (program, reason) of each program that would load it."""
+
+
+class CopyState(StrEnum):
+    """What is known about a copy."""
+
+    CURRENT = "current"
+    STALE = "stale"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """The artifact of a target, as the gate sees it now; ``fresh`` says what the gate says."""
+
+    target: str
+    path: str
+    digest: Digest
+    unstamped: Digest
+    recipe: Digest
+    fresh: bool
+    traces: Traces
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One file that holds code."""
+
+    path: str
+    traces: Traces
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One file of a group. ``used_by`` are the programs that it is linked into or loaded by, and why."""
+
+    path: str
+    digest: Digest
+    state: CopyState
+    why: str
+    used_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All files with the code of one target, or, where no target claims them, all builds of one name."""
+
+    name: str
+    copies: tuple[Copy, ...]
+
+
+def group_copies(
+    found: Sequence[Found],
+    originals: Sequence[Original],
+    programs: Sequence[Found] = (),
+    loads: Loads = MappingProxyType({}),
+) -> tuple[Group, ...]:
+    """Group the files found by target, the others by name where a name occurs more than once.
+
+    ``programs`` are those asked about.
+    """
+    uses = _Uses(programs, loads)
+    groups: dict[str, list[Copy]] = {}
+    by_name: dict[str, list[Found]] = {}
+    for file in found:
+        claims = [(o.target, copy) for o in originals if (copy := compare_copy(file, o)) is not None]
+        for target, copy in claims:
+            groups.setdefault(target, []).append(replace(copy, used_by=uses.of(file)))
+        if not claims:
+            by_name.setdefault(_name(file.path), []).append(file)
+    for name, files in by_name.items():
+        if len(files) > 1 or any(uses.of(file) for file in files):
+            groups.setdefault(name, []).extend(_builds(files, uses))
+    return tuple(Group(name, tuple(copies)) for name, copies in sorted(groups.items()))
+
+
+def compare_copy(file: Found, original: Original) -> Copy | None:
+    """A file as a copy of a target's artifact; ``None`` if it has nothing of it."""
+    digest = file.traces.digest
+    behind = "" if original.fresh else ", and the target is not fresh"
+    current = CopyState.CURRENT if original.fresh else CopyState.STALE
+    if digest == original.digest:
+        return Copy(file.path, digest, current, f"the bytes of the artifact{behind}")
+    if digest == original.unstamped:
+        return Copy(file.path, digest, current, f"the bytes of the artifact before it was stamped{behind}")
+    stamp = file.traces.stamps.get(SYMBOL_PREFIX + unit_of(original.target))
+    if stamp == original.recipe:
+        return Copy(file.path, digest, current, f"carries the artifact's stamp{behind}")
+    if stamp is not None:
+        return Copy(file.path, digest, CopyState.STALE, f"carries the stamp of another recipe, {stamp}")
+    return _same_kernels(file, original) or _same_name(file, original)
+
+
+def _same_kernels(file: Found, original: Original) -> Copy | None:
+    """Code without a stamp: told by its kernels, if it has most of them."""
+    shared = file.traces.kernels.keys() & original.traces.kernels.keys()
+    if not shared or 2 * len(shared) < len(original.traces.kernels):
+        return None
+    changed = sorted(
+        name for arch, name in shared
+        if file.traces.kernels[arch, name] != original.traces.kernels[arch, name]
+    )  # fmt: skip
+    if changed:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        why = f"{len(changed)} of {len(shared)} kernels are other code: {changed[0]}{more}"
+        return Copy(file.path, file.traces.digest, CopyState.STALE, why)
+    why = "the same kernels, without a stamp; its host code cannot be compared"
+    return Copy(file.path, file.traces.digest, CopyState.UNKNOWN, why)
+
+
+def _same_name(file: Found, original: Original) -> Copy | None:
+    if _name(file.path) != _name(original.path):
+        return None
+    why = "the name of the artifact, with other code and no stamp"
+    return Copy(file.path, file.traces.digest, CopyState.STALE, why)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _builds(files: Sequence[Found], uses: _Uses) -> list[Copy]:
+    """Builds of one name that no target claims: those not used are stale if another one is."""
+    used = {file.traces.digest for file in files if uses.of(file)}
+    builds = len({file.traces.digest for file in files})
+    copies = []
+    for file in files:
+        digest = file.traces.digest
+        if not used:
+            state, why = CopyState.UNKNOWN, f"one of {builds} builds; --program tells which one is used"
+        elif digest not in used:
+            state, why = CopyState.STALE, "not the build that is used" + _same_device(file, files, used)
+        elif len(used) > 1 and not uses.certain(file):
+            state, why = CopyState.UNKNOWN, f"one of {len(used)} builds whose device code is the same"
+        else:
+            state, why = CopyState.CURRENT, "the build that is used"
+        copies.append(Copy(file.path, digest, state, why, uses.of(file)))
+    return copies
+
+
+def _same_device(file: Found, files: Sequence[Found], used: Set[Digest]) -> str:
+    others = [other for other in files if other.traces.digest in used]
+    same = file.traces.device and any(file.traces.device == other.traces.device for other in others)
+    return "; its device code is the same" if same else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """Who uses a file: programs that it is linked into, and programs that would load it."""
+
+    programs: Sequence[Found]
+    loads: Loads
+
+    def of(self, file: Found) -> tuple[str, ...]:
+        """In words, one for each program."""
+        linked = (f"linked into {p.path}" for p in self._asked(file) if is_linked(p.traces, file.traces))
+        loaded = (f"loaded by {program} through {why}" for program, why in self.loads.get(file.path, ()))
+        return (*linked, *loaded)
+
+    def certain(self, file: Found) -> bool:
+        """Whether another build with the same device code would have been told apart."""
+        return bool(self.loads.get(file.path)) or any(
+            file.traces.units & program.traces.units for program in self._asked(file)
+        )
+
+    def _asked(self, file: Found) -> Iterator[Found]:
+        return (program for program in self.programs if program.path != file.path)

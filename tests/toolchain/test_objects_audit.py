@@ -1,0 +1,235 @@
+"""Copies of code on the disk and in processes: current, stale, linked, loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator.loader import libraries_of
+
+pytestmark = pytest.mark.toolchain
+
+NVCC = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+KERNEL = """
+extern "C" __global__ void kernel(int *p) { *p = VALUE; }
+extern "C" void start() { kernel<<<1, 1>>>(0); }
+"""
+MAIN = 'extern "C" void start();\nint main() { start(); return 0; }\n'
+TARGETS = """schema = 1
+[project]
+name = "small"
+source-roots = ["src"]
+[target.host]
+kind = "shared-library"
+sources = ["src/host.cu"]
+[target.device]
+kind = "cubin"
+arch = "sm_90"
+sources = ["src/device.cu"]
+"""
+
+
+def run(folder: Path, *command: str) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def freshproof(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, **variables}
+    command = [sys.executable, "-m", "orchestrator", *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def audit(folder: Path, *arguments: str, **variables: str) -> tuple[int, dict[str, dict[str, str]]]:
+    """Exit code, and for each group the state of each file by the folder that it lies in."""
+    done = freshproof(folder, "audit", "--json", *arguments, **variables)
+    assert done.returncode in (0, 1), done.stderr
+    groups = json.loads(done.stdout)["groups"]
+    return done.returncode, {
+        group["name"]: {Path(copy["path"]).parent.name: copy["state"] for copy in group["copies"]}
+        for group in groups
+    }
+
+
+@pytest.fixture(scope="module")
+def hash_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three folders with an archive of one name; a program is linked from the second.
+
+    The third differs from it in host code alone.
+    """
+    root = tmp_path_factory.mktemp("cargo")
+    sources = {
+        "aaa111": KERNEL,
+        "bbb222": KERNEL,
+        "ccc333": KERNEL.replace("{ kernel", "{ volatile int x = 3; kernel"),
+    }
+    for folder, value in (("aaa111", "1"), ("bbb222", "2"), ("ccc333", "2")):
+        place = root / "build" / folder
+        place.mkdir(parents=True)
+        (root / "kernel.cu").write_text(sources[folder])
+        run(root, NVCC, "-c", "-arch=sm_90", f"-DVALUE={value}", "kernel.cu", "-o", str(place / "kernel.o"))
+        run(place, "ar", "rc", "libkernel.a", "kernel.o")
+        (place / "kernel.o").unlink()
+    (root / "main.cpp").write_text(MAIN)
+    run(root, NVCC, "main.cpp", "build/bbb222/libkernel.a", "-o", "program")
+    return root
+
+
+def test_three_archives_of_one_name(hash_folders: Path) -> None:
+    """T53: all are listed; which one is used cannot be told without a program."""
+    code, groups = audit(hash_folders, "build")
+    assert (code, groups) == (
+        0,
+        {"libkernel.a": {"aaa111": "unknown", "bbb222": "unknown", "ccc333": "unknown"}},
+    )
+
+
+def test_which_of_three_archives_is_linked(hash_folders: Path) -> None:
+    code, groups = audit(hash_folders, "build", "--program", "program")
+    assert (code, groups) == (1, {"libkernel.a": {"aaa111": "stale", "bbb222": "current", "ccc333": "stale"}})
+    told = freshproof(hash_folders, "audit", "build", "--program", "program")
+    assert "linked into" in told.stdout
+    assert "not the build that is used; its device code is the same" in told.stdout
+
+
+def test_a_stripped_program_tells_only_what_device_code_tells(hash_folders: Path, tmp_path: Path) -> None:
+    shutil.copy(hash_folders / "program", tmp_path / "stripped")
+    run(tmp_path, "strip", "--strip-all", "stripped")
+    code, groups = audit(hash_folders, "build", "--program", str(tmp_path / "stripped"))
+    assert (code, groups) == (
+        1,
+        {"libkernel.a": {"aaa111": "stale", "bbb222": "unknown", "ccc333": "unknown"}},
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A built project with a host library and a cubin."""
+    root = tmp_path / "project"
+    (root / "src").mkdir(parents=True)
+    (root / "manifests").mkdir()
+    (root / "src" / "host.cu").write_text('extern "C" int answer() { return 42; }\n')
+    (root / "src" / "device.cu").write_text('extern "C" __global__ void kernel(int *p) { *p = 42; }\n')
+    (root / "manifests" / "targets.toml").write_text(TARGETS)
+    built = freshproof(root, "build")
+    assert built.returncode == 0, built.stderr
+    return root
+
+
+def artifact(root: Path, target: str) -> Path:
+    manifest = json.loads((root / "build" / "manifests" / f"{target}.json").read_text())
+    return root / manifest["product"]["path"]
+
+
+def test_copies_of_artifacts(project: Path, tmp_path: Path) -> None:
+    """A copy of the current build, then the same copy after the source went on."""
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    shutil.copy(artifact(project, "device"), copies / "renamed.bin")
+    assert audit(project, str(copies)) == (0, {"device": {"copies": "current"}})
+    (project / "src" / "device.cu").write_text('extern "C" __global__ void kernel(int *p) { *p = 43; }\n')
+    assert audit(project, str(copies)) == (1, {"device": {"copies": "stale"}})
+    assert freshproof(project, "build").returncode == 0
+    assert audit(project, str(copies)) == (1, {"device": {"copies": "stale"}})
+    told = freshproof(project, "audit", str(copies)).stdout
+    assert "carries the stamp of another recipe" in told
+
+
+def test_the_library_that_a_program_would_load(project: Path, tmp_path: Path) -> None:
+    """T44: LD_LIBRARY_PATH picks an older copy."""
+    name = artifact(project, "host").name
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(artifact(project, "host"), tmp_path / "old" / name)
+    (project / "src" / "host.cu").write_text('extern "C" int answer() { return 43; }\n')
+    assert freshproof(project, "build").returncode == 0
+    shutil.copy(artifact(project, "host"), tmp_path / "new" / name)
+    (tmp_path / "main.cpp").write_text('extern "C" int answer();\nint main() { return answer(); }\n')
+    run(
+        tmp_path, "g++", "main.cpp", "-Lnew", f"-l:{name}", "-o", "program",
+        f"-Wl,--enable-new-dtags,-rpath,{tmp_path}/new",
+    )  # fmt: skip
+
+    def used(**variables: str) -> dict[str, tuple[str, bool]]:
+        places = [str(tmp_path / folder) for folder in ("old", "new")]
+        asked = ("--program", str(tmp_path / "program"))
+        done = freshproof(project, "audit", "--json", *places, *asked, **variables)
+        assert done.returncode == 1, done.stderr
+        (group,) = json.loads(done.stdout)["groups"]
+        return {
+            Path(copy["path"]).parent.name: (copy["state"], bool(copy["used_by"])) for copy in group["copies"]
+        }
+
+    assert used() == {"old": ("stale", False), "new": ("current", True)}
+    older_first = used(LD_LIBRARY_PATH=str(tmp_path / "old"))
+    assert older_first == {"old": ("stale", True), "new": ("current", False)}
+
+
+def test_a_process_that_runs_replaced_code(project: Path) -> None:
+    """T42 and T59."""
+    library = artifact(project, "host")
+    holder = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print('loaded', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, str(library)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "loaded\n"
+        fine = freshproof(project, "audit", "--processes", "--json", str(project / "src"))
+        assert [one["fault"] for one in mine(fine.stdout, process.pid)] == [""]
+        bytes_now = library.read_bytes()
+        library.chmod(0o644)
+        library.unlink()
+        library.write_bytes(bytes_now)
+        replaced = freshproof(project, "audit", "--processes", "--json", str(project / "src"))
+        (one,) = mine(replaced.stdout, process.pid)
+        assert "replaced" in one["fault"]
+        assert replaced.returncode == 1
+        process.communicate("")
+
+
+def mine(document: str, pid: int) -> list[dict[str, str]]:
+    return [one for one in json.loads(document)["processes"] if one["pid"] == pid]
+
+
+@pytest.mark.parametrize("program", ["/usr/bin/env", sys.executable, "/usr/bin/ld"])
+def test_the_search_is_that_of_the_loader(program: str) -> None:
+    if not Path(program).exists():
+        pytest.skip(f"{program} is not here")
+    told = run(Path("/"), "ldd", program)
+    expected = {
+        line.split()[0]: os.path.realpath(line.split()[2]) for line in told.splitlines() if "=> /" in line
+    }
+    found = {one.name: os.path.realpath(one.path or "") for one in libraries_of(Path(program), os.environ)}
+    assert expected
+    assert {name: found.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("tag", ["--enable-new-dtags", "--disable-new-dtags"])
+def test_rpath_runpath_and_library_path(tmp_path: Path, tag: str) -> None:
+    """RPATH comes before LD_LIBRARY_PATH, RUNPATH after it."""
+    for folder in ("linked", "listed"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / "part.cpp").write_text(f'extern "C" const char *where() {{ return "{folder}"; }}\n')
+        run(tmp_path, "g++", "-shared", "-fPIC", "part.cpp", "-o", f"{folder}/libpart.so")
+    (tmp_path / "main.cpp").write_text(
+        '#include <cstdio>\nextern "C" const char *where();\nint main() { puts(where()); }\n'
+    )
+    run(
+        tmp_path, "g++", "main.cpp", "-Llinked", "-lpart", "-o", "program",
+        f"-Wl,{tag},-rpath,$ORIGIN/linked",
+    )  # fmt: skip
+    environ = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path / "listed")}
+    ran = subprocess.run([tmp_path / "program"], env=environ, capture_output=True, text=True, check=True)
+    (part,) = [one for one in libraries_of(tmp_path / "program", environ) if one.name == "libpart.so"]
+    assert part.path is not None
+    assert Path(part.path).parent.name == ran.stdout.strip()
+    assert ("LD_LIBRARY_PATH" in part.why) == (ran.stdout.strip() == "listed")
