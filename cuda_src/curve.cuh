@@ -2,15 +2,13 @@
 //
 // XYZZ: x = X / ZZ, y = Y / ZZZ with ZZ^3 = ZZZ^2; ZZ = 0 is the identity. Formulas: Explicit-Formulas
 // Database, "XYZZ coordinates for short Weierstrass curves" (madd-2008-s, add-2008-s, dbl-2008-s-1,
-// mdbl-2008-s-1; a = 0). Every addition is complete: equal points, opposite points and the identity give the
-// right sum.
+// mdbl-2008-s-1; a = 0). Every addition is complete: right for equal and opposite points and the identity.
 #pragma once
 #include "tower.cuh"
 
 namespace freshproof {
 
-// x, y in Montgomery form as in a .zkey; the identity is all zero bytes ((0, 0) is on neither curve: b is not
-// 0).
+// x, y in Montgomery form as in a .zkey; the identity is all zero bytes: as b is not 0, (0, 0) is no point.
 template <class F> struct Affine {
   F x, y;
 
@@ -119,8 +117,7 @@ template <class Curve> struct G2 {
   }
 };
 
-// Whether p's words are canonical and p is the identity or satisfies y^2 = x^3 + b. Says nothing of p's
-// order.
+// Whether p's words are canonical and p is the identity or satisfies y^2 = x^3 + b. Its order may be any.
 template <class Group> __host__ __device__ bool is_on_curve(const Affine<typename Group::F>& p) {
   if (!p.x.is_canonical() || !p.y.is_canonical()) return false;
   return p.is_identity() || p.y.sqr() == p.x.sqr() * p.x + Group::b();

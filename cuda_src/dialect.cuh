@@ -2,8 +2,7 @@
 // (`nvcc -x c++`, which defines no __CUDACC__ and does not know CUDA's qualifiers).
 //
 // FRESHPROOF_WORDS32 is defined where field arithmetic runs on 32-bit words: on the device, and on a host
-// that emulates the device's carry chains (-DFRESHPROOF_EMULATE_PTX) to test that very algorithm without a
-// GPU.
+// that emulates the device's carry chains (-DFRESHPROOF_EMULATE_PTX) to test that very algorithm.
 #pragma once
 
 #ifndef __CUDACC__
@@ -13,8 +12,8 @@
 #ifndef __device__
 #define __device__
 #endif
-// A plain hint here: forcing whole point additions inline makes a CPU's code five times as large, and no
-// faster.
+// A plain hint here: with whole point additions forced inline, a CPU's code is five times as large and no
+// faster, and takes five times as long to compile.
 #ifndef __forceinline__
 #define __forceinline__ inline
 #endif

@@ -132,8 +132,7 @@ template <class P> struct alignas(16) Field {
     return *this * unit;
   }
 
-  // This to the power of the integer whose i-th of `count` 32-bit words is exponent(i), from the top bit
-  // down.
+  // This to the power of an integer of `count` 32-bit words exponent(i), from the top bit down.
   template <class Word> __host__ __device__ Field pow(Word exponent, unsigned count) const {
     Field out = one();
     for (unsigned i = 32 * count; i-- > 0;) {
@@ -146,8 +145,7 @@ template <class P> struct alignas(16) Field {
   // 1 / this, and 0 for 0.
   __host__ __device__ Field inverse() const {
 #ifdef FRESHPROOF_WORDS32
-    // Fermat: this^(p - 2), about 1.5 * bits multiplications. p's low word can be 1: the borrow is taken
-    // along.
+    // Fermat: this^(p - 2), about 1.5 * bits multiplications. p's low word can be 1: then a borrow follows.
     return pow(
         [](unsigned i) { return i == 0 ? P::modulus(0) - 2 : P::modulus(i) - (i == 1 && P::modulus(0) < 2); },
         words);

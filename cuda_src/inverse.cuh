@@ -118,8 +118,7 @@ template <unsigned L> void adjust(Signed62<L>& a, int64_t sign, int64_t multiple
   }
 }
 
-// out = R^2 / a mod p, which is the Montgomery form of the inverse of the element that a is the form of; 0
-// for 0.
+// out = R^2 / a mod p, and 0 for 0: if a is x in Montgomery form (x R), that is 1 / x in Montgomery form.
 template <class P> void limbs_inverse(Limb* out, const Limb* a) {
   constexpr unsigned N = P::words / 2, L = limbs62<N>;
   constexpr Signed62<L> p = to_signed62<N>(modulus_limbs<P>.limb);

@@ -8,8 +8,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "pairs of 32-bit words are read as 64-bit limbs in place");
 
 // A limb in memory that is also written and read as two 32-bit words: without may_alias, a compiler may move
-// a read of the one before a write of the other. (A template argument drops the attribute: name the type
-// instead.)
+// a read of the one before a write of the other. (A template argument drops the attribute: name the type.)
 using Limb __attribute__((may_alias)) = uint64_t;
 
 template <unsigned N> struct Limbs {

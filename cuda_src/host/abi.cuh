@@ -73,8 +73,8 @@ int32_t freshproof_msm(uint32_t group, const uint8_t* points, const uint8_t* sca
 // Fills the 2^(log_n + 1) elements of Fr that the transforms of size n = 2^log_n read; log_n < two_adicity.
 int32_t freshproof_domain(FreshproofVector tables, uint32_t log_n, uint32_t threads);
 
-// In place, natural order: values[i] = sum_j values[j] w^(ij), w = w[log_n] of the snarkjs convention; or its
-// inverse.
+// In place, natural order: values[i] = sum_j values[j] w^(ij), or the inverse of that map. w = w[log_n] as
+// snarkjs has it.
 int32_t freshproof_ntt(FreshproofVector values, uint32_t log_n, const FreshproofVector tables,
                        uint32_t inverse, uint32_t threads);
 

@@ -1,7 +1,7 @@
 // Multi-scalar multiplication on a CPU: Pippenger's buckets with signed digits.
 //
-//   sum s_i P_i = sum_j 2^(c j) W_j,   W_j = sum_i d_ij P_i = sum_k k B_jk,   B_jk = sum of +-P_i with |d_ij|
-//   = k
+//   sum s_i P_i = sum_j 2^(c j) W_j,   W_j = sum_i d_ij P_i = sum_k k B_jk
+//   B_jk = sum of +-P_i over the i with |d_ij| = k: a bucket
 //
 // c = bits of a window, d_ij in [-2^(c-1), 2^(c-1)]. Phases: select (which scalars count: circuits give many
 // 0 and 1), then one task a window and bucket range (sort its points by bucket; sum each bucket; weigh), then
@@ -44,8 +44,7 @@ template <class F, class Scalar> class Msm {
   }
 
  private:
-  // Points that are added up at a time: they, and the products of their denominators, fit in the second-level
-  // cache.
+  // Points that are added up at a time. They and their denominators fit in the second-level cache.
   static constexpr uint32_t chunk = sizeof(F) <= 32 ? 8192 : 4096;
 
   // Fills terms_. Throws std::invalid_argument for a scalar that is not below r.
@@ -141,8 +140,7 @@ template <class F, class Scalar> class Msm {
     return weighted.finish();
   }
 
-  // entries = the points with a digit in this range, highest bucket first; ends[s] = where bucket high - s
-  // ends.
+  // entries = the points with a digit in this range, highest bucket first; bucket high - s ends at ends[s].
   void sort_by_bucket(const Windows& windows, unsigned j, uint32_t low, uint32_t high,
                       SecretVector<Entry>& entries, SecretVector<uint32_t>& ends) const {
     const auto each = [&](const auto& body) {
@@ -169,8 +167,7 @@ template <class F, class Scalar> class Msm {
     }
   }
 
-  // Adds up the runs and weighs them, but keeps the last one's sum as the first point of the next chunk if
-  // `more`.
+  // Adds up the runs and weighs them; if `more`, the last one's sum becomes the first point of the next chunk.
   static void flush(Runs<F>& runs, std::vector<uint32_t>& run_buckets, RunAdder<F>& adder,
                     WeightedSum<F>& weighted, bool more) {
     adder.sum(runs);

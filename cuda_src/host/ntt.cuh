@@ -9,8 +9,7 @@
 // scaling of the coefficients, gather<w>: no reordering at all.
 //
 // Large transforms go over the memory in passes of two stages (radix 4) until a block fits in the
-// second-level cache; a change of domain finishes its scatter, scales and begins its gather while a block is
-// there.
+// second-level cache. While a block is there, a change of domain ends its scatter, scales, begins its gather.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -54,8 +53,8 @@ template <class F> F inverse_of_power_of_two(unsigned k) {
   return power.inverse();
 }
 
-// out[brv(i)] = first * base^i for i < 2^log_count: the upper half of each prefix is the lower one times a
-// power.
+// out[brv(i)] = first * base^i for i < 2^log_count. The upper half of each prefix is the lower one times a
+// fixed power.
 template <class F>
 void fill_powers(F* out, unsigned log_count, const F& base, const F& first, unsigned threads) {
   out[0] = first;
