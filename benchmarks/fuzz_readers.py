@@ -25,14 +25,18 @@ from orchestrator.objects.archive import MAGIC, THIN_MAGIC, read_members
 from orchestrator.objects.code import read_code
 from orchestrator.objects.contents import walk
 from orchestrator.objects.cubin import read_cubin
+from orchestrator.objects.devicelink import compare_link
 from orchestrator.objects.digests import device_digest, normalised_digest, unstamped_digest
+from orchestrator.objects.dynamic import read_dynamic
 from orchestrator.objects.elf import SHT_DYNSYM, SHT_NOTE, read_elf
 from orchestrator.objects.fatbin import read_entries, unpack
 from orchestrator.objects.ltoir import ltoir_arch
 from orchestrator.objects.ptx import entry_bodies, ptx_strings, read_ptx, without_comments
+from orchestrator.objects.registration import read_registrations
 from orchestrator.objects.search import search
 from orchestrator.objects.stamp import read_stamps
 from orchestrator.objects.summary import summarize_piece, texts_of
+from orchestrator.objects.traces import read_traces
 from orchestrator.objects.window import Allowance, Malformed
 
 OBJECTS = Path(__file__).parents[1] / "tests" / "data" / "objects"
@@ -52,10 +56,18 @@ def _elf(data: bytes) -> None:
         if section.type == SHT_NOTE:
             list(elf.notes(section))
     read_stamps(elf)
+    read_dynamic(elf)
+    read_registrations(elf)
 
 
 def _code(data: bytes) -> None:
     read_code(read_cubin(data))
+
+
+def _link(data: bytes) -> None:
+    changed = read_cubin(data)
+    compare_link([changed], [_LINKED])
+    compare_link([_RELOCATABLE], [changed])
 
 
 def _fatbin(data: bytes) -> None:
@@ -111,8 +123,10 @@ def _archives() -> list[bytes]:
 CUBINS = ("sm_75.cubin", "sm_90.cubin", "sm_120a.cubin", "relocatable.cubin")
 FATBINS = ("none.fatbin", "speed.fatbin", "size.fatbin", "lto.fatbin")
 
+_RELOCATABLE, _LINKED = (read_cubin(data) for data in _samples("relocatable.cubin", "sm_90.cubin"))
+
 READERS: dict[str, tuple[Callable[[bytes], object], Callable[[], list[bytes]]]] = {
-    "elf": (_elf, lambda: _samples(*CUBINS, "rdc.o")),
+    "elf": (_elf, lambda: _samples(*CUBINS, "rdc.o", "host.so")),
     "nvinfo": (lambda data: [i.words() for i in nvinfo.read_items(data)], lambda: [_info_sections()]),
     "cubin": (read_cubin, lambda: _samples(*CUBINS)),
     "code": (_code, lambda: _samples(*CUBINS)),
@@ -122,6 +136,11 @@ READERS: dict[str, tuple[Callable[[bytes], object], Callable[[], list[bytes]]]] 
     "ltoir": (ltoir_arch, lambda: _samples("sample.ltoir")),
     "contents": (_contents, lambda: [*_samples(*CUBINS, *FATBINS, "rdc.o", "sample.ptx"), *_archives()]),
     "digests": (_digests, lambda: [*_samples("sm_90.cubin", "rdc.o", "size.fatbin"), *_archives()]),
+    "traces": (
+        read_traces,
+        lambda: [*_samples("sm_90.cubin", "rdc.o", "size.fatbin", "host.so"), *_archives()],
+    ),
+    "devicelink": (_link, lambda: _samples("relocatable.cubin", "sm_90.cubin")),
     "search": (lambda data: search(data, _PATTERN), lambda: [*_samples("rdc.o", *FATBINS), *_archives()]),
 }
 """What is fuzzed: the reader, and the objects that it begins with."""

@@ -107,7 +107,9 @@ class _Report:
         sealed = [
             f"sealed     {piece.place or 'the file'}: {piece.sealed}" for piece in self.pieces if piece.sealed
         ]
-        lines = [*sorted(stamps), *sorted(tools)[:_MANY_KERNELS], *sealed[:_MANY_KERNELS]]
+        registered = sum(len(piece.registrations) for piece in self.pieces)
+        lines = [f"registers  {registered:,} fat binaries with the CUDA runtime"] if registered else []
+        lines += [*sorted(stamps), *sorted(tools)[:_MANY_KERNELS], *sealed[:_MANY_KERNELS]]
         forms = {piece.form for piece in self.pieces}
         if Form.LTO_IR in forms and Form.CUBIN not in forms:
             lines.append("no machine code: the device link makes it")

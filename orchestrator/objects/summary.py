@@ -11,6 +11,7 @@ from orchestrator.objects.contents import HOST_FORMS, Form, OpenMember, Piece, w
 from orchestrator.objects.cubin import Function, Tool, read_cubin
 from orchestrator.objects.elf import SHT_NOBITS, Elf, read_elf
 from orchestrator.objects.ptx import PtxEntry, ptx_strings, read_ptx
+from orchestrator.objects.registration import Registration, read_registrations
 from orchestrator.objects.stamp import Stamp, read_stamps
 from orchestrator.objects.window import Bytes, printable
 
@@ -37,6 +38,8 @@ class PieceSummary:
     functions: tuple[Function, ...] = ()
     ptx_entries: tuple[PtxEntry, ...] = ()
     stamps: tuple[Stamp, ...] = ()
+    registrations: tuple[Registration, ...] = ()
+    """Of host code: the fat binaries that it registers with the CUDA runtime."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, with demangled names added."""
@@ -83,7 +86,8 @@ def _read(piece: Piece, plain: PieceSummary) -> PieceSummary:
     if piece.form is Form.PTX:
         return replace(plain, ptx_entries=read_ptx(piece.data).entries)
     if piece.form in HOST_FORMS:
-        return replace(plain, stamps=read_stamps(read_elf(piece.data)))
+        elf = read_elf(piece.data)
+        return replace(plain, stamps=read_stamps(elf), registrations=read_registrations(elf))
     return plain
 
 

@@ -56,7 +56,7 @@ FUZZ = fuzzer()
 @pytest.mark.parametrize("name", sorted(FUZZ.READERS))
 def test_mutated_objects_end_in_a_value_or_in_malformed(name: str) -> None:
     reader, samples = FUZZ.READERS[name]
-    count = 60 if name in ("digests", "code", "contents") else 250
+    count = 60 if name in ("digests", "code", "contents", "traces", "devicelink") else 250
     for data in FUZZ.inputs(samples(), count, seed=random.randrange(1 << 30)):
         try:
             reader(data)

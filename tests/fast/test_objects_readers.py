@@ -15,8 +15,10 @@ from orchestrator.objects.archive import MAGIC, THIN_MAGIC, read_members
 from orchestrator.objects.contents import Form, walk
 from orchestrator.objects.cubin import Parameter, read_cubin
 from orchestrator.objects.demangle import demangle
+from orchestrator.objects.dynamic import read_dynamic
 from orchestrator.objects.elf import SHT_NOBITS, read_elf
 from orchestrator.objects.ptx import ptx_strings, read_ptx
+from orchestrator.objects.registration import read_registrations
 from orchestrator.objects.search import search, text_pattern
 from orchestrator.objects.stamp import PLACEHOLDER, read_stamps
 
@@ -235,3 +237,20 @@ def test_demangling() -> None:
     assert demangle("_Z5twicei") == "twice(int)"
     assert demangle("plain_c_name") == "plain_c_name"
     assert demangle("_Znot_a_mangled_name") == "_Znot_a_mangled_name"
+
+
+def test_what_a_library_asks_of_the_loader() -> None:
+    dynamic = read_dynamic(read_elf(load("host.so")))
+    assert dynamic is not None
+    assert dynamic.soname == "libhost.so.1"
+    assert (dynamic.rpath, dynamic.runpath) == ((), ("$ORIGIN/lib", "/opt/lib"))
+    assert not dynamic.is_program
+    assert read_dynamic(read_elf(load("sm_90.cubin"))) is None
+
+
+def test_an_object_registers_its_container() -> None:
+    data = load("rdc.o")
+    ((version, container),) = read_registrations(read_elf(data))
+    assert version == 1
+    assert container is not None
+    assert data[container : container + 4] == b"\x50\xed\x55\xba"

@@ -232,3 +232,36 @@ def test_spills_of_an_older_toolkit_are_unknown() -> None:
     older = put(data, at, struct.pack("<H", 128))
     (finding,) = findings(older)
     assert (finding.code, finding.state) == ("spills", State.UNPROVEN)
+
+
+HOST = Target(
+    "host",
+    Kind.SHARED_LIBRARY,
+    ("host.c",),
+    expect=Expectations(symbols=("exported",), max_code_bytes=100, texts_absent=("pin_abc",)),
+)
+
+
+def test_a_host_library_and_its_mutations() -> None:
+    data = load("host.so")
+    (stamp,) = read_stamps(read_elf(data))
+    good = put(data, stamp.offset, RECIPE.encode())
+    assert findings(good, HOST, None) == ()
+    mutations = {
+        "stamp-differs": (put(good, stamp.offset, b"f"), HOST),
+        "stamp-missing": (good.replace(b"freshproof_stamp_host\0", b"freshproof_stamp_hose\0"), HOST),
+        "symbol-missing": (good.replace(b"\0exported\0", b"\0exposted\0"), HOST),
+        "object-malformed": (good[:-1], HOST),
+        "kind-differs": (good, replace(HOST, kind=Kind.EXECUTABLE)),
+        "code-too-large": (good, replace(HOST, expect=replace(HOST.expect, max_code_bytes=1))),
+        "text-present": (good.replace(b"$ORIGIN/lib", b"pin_abc/lib"), HOST),
+    }
+    found = {
+        code: [f.code for f in findings(bytes_, target, None)] for code, (bytes_, target) in mutations.items()
+    }
+    assert found == {code: [code] for code in mutations}
+
+
+def test_a_hidden_function_is_no_symbol_for_a_loader() -> None:
+    target = replace(HOST, expect=Expectations(symbols=("exported", "hidden")))
+    assert [f.subject for f in findings(load("host.so"), target, None) if "stamp" not in f.code] == ["hidden"]

@@ -21,6 +21,7 @@ from orchestrator.objects.contents import Form, walk
 from orchestrator.objects.cubin import read_cubin
 from orchestrator.objects.digests import device_digest, file_digest, normalised_digest
 from orchestrator.objects.elf import read_elf
+from orchestrator.objects.registration import read_registrations
 from orchestrator.objects.search import search, text_pattern
 from orchestrator.objects.stamp import read_stamps
 from orchestrator.verify import observe_contents
@@ -310,6 +311,20 @@ def toolkit_libraries() -> list[Path]:
     run = subprocess.run([NVCC, "--dryrun", "x.cu"], capture_output=True, text=True, timeout=60, check=False)
     told = re.findall(r'-L"?([^"\s]+)"?', run.stderr)
     return [Path(folder) for folder in dict.fromkeys(told)]
+
+
+@pytest.mark.parametrize("name", ["whole.o", "rdc.o", "linked.o", "shared.so", "program"])
+def test_registrations_lead_to_containers(built: Path, name: str) -> None:
+    """The records of `.nvFatBinSegment`, through relocations in objects and addresses in linked files."""
+    data = (built / name).read_bytes()
+    records = read_registrations(read_elf(data))
+    assert records
+    assert {data[record.container : record.container + 4] for record in records if record.container} == {
+        b"\x50\xed\x55\xba"
+    }
+    assert all(record.container for record in records)
+    linked = {"whole.o": {1}, "rdc.o": {1}, "linked.o": {2}, "shared.so": {1, 2}, "program": {1, 2}}
+    assert {record.version for record in records} == linked[name]
 
 
 def test_a_program_is_told_from_a_library(built: Path) -> None:

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes the objects of this folder anew, with nvcc 13.0. Their bytes do not depend on the folder or the time.
+# Makes the objects of this folder anew, with nvcc 13.0 and gcc. No byte depends on the time; in rdc.o and in LTO-IR
+# internal names depend on the folder.
 set -e
 cd "$(dirname "$0")"
 nvcc=${NVCC:-nvcc}
@@ -16,3 +17,5 @@ $nvcc -dlto -ltoir -arch=sm_90 sample.cu -o sample.ltoir
 keep=$(mktemp -d)
 TMPDIR=$keep $nvcc -c -rdc=true -arch=sm_90 --keep --keep-dir "$keep" sample.cu -o rdc.o
 rm -r "$keep"
+${CC:-cc} -O2 -shared -fPIC -nostdlib -fno-asynchronous-unwind-tables -Wl,-z,noseparate-code -Wl,--build-id=none \
+    -Wl,-soname,libhost.so.1 -Wl,--enable-new-dtags -Wl,-rpath,'$ORIGIN/lib:/opt/lib' host.c -o host.so
