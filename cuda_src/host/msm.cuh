@@ -167,7 +167,7 @@ template <class F, class Scalar> class Msm {
     }
   }
 
-  // Adds up the runs and weighs them; if `more`, the last one's sum becomes the first point of the next chunk.
+  // Adds up the runs and weighs them; if `more`, the last one's sum is the first point of the next chunk.
   static void flush(Runs<F>& runs, std::vector<uint32_t>& run_buckets, RunAdder<F>& adder,
                     WeightedSum<F>& weighted, bool more) {
     adder.sum(runs);
