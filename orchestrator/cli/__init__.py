@@ -21,6 +21,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "verify": "Check that what is built is what your sources make.",
         "bench": "Time workloads whose code is proven fresh.",
         "watch": "Rebuild and verify what a saved file affects, until interrupted.",
+        "run": "Run any build, and record what made what from what.",
     },
     "More commands": {
         "audit": "Find every copy of your targets' code, and which one would run.",

@@ -19,6 +19,12 @@ def result_console() -> Console:
     return Console(highlight=False, soft_wrap=plain, width=_FILE_WIDTH if plain else None)
 
 
+def error_console() -> Console:
+    """The same on standard error, for what is said beside another program's output."""
+    plain = not sys.stderr.isatty()
+    return Console(stderr=True, highlight=False, soft_wrap=plain, width=_FILE_WIDTH if plain else None)
+
+
 @contextmanager
 def bytes_progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar on standard error for work over ``total`` bytes; the value takes the bytes just done.

@@ -1,0 +1,128 @@
+"""``freshproof run -- BUILD``: run a build of any build system, and record what made what from what."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from orchestrator.cli.behind import NOT_STARTED, CommandBehind, command_of
+from orchestrator.cli.object_tables import new_table
+from orchestrator.cli.terminal import error_console
+from orchestrator.errors import FreshproofError
+from orchestrator.foreign.judge import Judge
+from orchestrator.foreign.made import Build
+from orchestrator.foreign.observe import file_clock_ns, observe
+from orchestrator.foreign.provenance import ends
+from orchestrator.foreign.receipt import look, project_root
+from orchestrator.foreign.record import Observed, Recorder
+from orchestrator.foreign.report import SourceRow, product_lines, source_rows
+from orchestrator.foreign.store import Damaged, Store
+from orchestrator.model import Verdict
+from orchestrator.verdict_report import verdict_fields
+
+
+@click.command(cls=CommandBehind, short_help="Run any build, and record what made what from what.")
+@click.option("--json", "as_json", is_flag=True, help="Write what was recorded as JSON to standard error.")
+@click.option("--quiet", is_flag=True, help="Say nothing after the build.")
+@click.pass_context
+def command(ctx: click.Context, as_json: bool, quiet: bool) -> int:
+    """Run BUILD (make, ninja, cmake --build, cargo build, pip install ...) as it is and watch what it does.
+
+    Its output and exit code pass through. Each compile, archive and link is recorded with everything that it
+    read; `freshproof verify` and `freshproof gate` judge by that record. The record lies in .freshproof/ in
+    the project. What is said afterwards goes to standard error. Exit codes: BUILD's own; 125 when it was not
+    started.
+    """
+    behind = command_of(ctx)
+    if not behind:
+        raise click.UsageError("name the build behind `--`, such as: freshproof run -- make")
+    folder = os.path.realpath(os.curdir)
+    store = Store(Path(project_root(folder)))
+    try:
+        with store.exclusive(lambda text: click.echo(f"note: {text}", err=True)):
+            observed = _observe(behind, folder, store)
+            return _record(store, observed, as_json, quiet)
+    except FreshproofError as error:
+        click.echo(f"error: {error.what}", err=True)
+        if error.remedy:
+            click.echo(f"  -> {error.remedy}", err=True)
+        return NOT_STARTED
+
+
+def _observe(behind: tuple[str, ...], folder: str, store: Store) -> Observed:
+    before = look([str(store.root)])
+    began = file_clock_ns()
+    code, events, lost = observe(behind, os.environ, Path(folder))
+    return Observed(behind, folder, code, events, lost, began, before, dict(os.environ))
+
+
+def _record(store: Store, observed: Observed, as_json: bool, quiet: bool) -> int:
+    began = time.monotonic()
+    try:
+        earlier = store.read()
+    except Damaged as error:
+        click.echo(f"note: {error}; it begins anew", err=True)
+        earlier = None
+    recorder = Recorder(store, earlier or Build(str(store.root)))
+    build, outputs = recorder.record(observed)
+    judge = Judge(store, build, os.environ, recorder.digests)
+    compiles = {path: judge.verdict(path) for path, made in build.made.items() if made.manifest}
+    rows = source_rows(build, {output.path for output in outputs}, compiles)
+    counting, leftover = ends(build.made)
+    verdicts = [(path, judge.verdict(path)) for path in counting]
+    if as_json:
+        click.echo(json.dumps(_document(build, rows, verdicts, leftover)), err=True)
+    elif not quiet:
+        _show(build, rows, verdicts, leftover, time.monotonic() - began)
+    return observed.code
+
+
+def _show(
+    build: Build,
+    rows: list[SourceRow],
+    verdicts: list[tuple[str, Verdict]],
+    leftover: tuple[str, ...],
+    seconds: float,
+) -> None:
+    compiled = sum(row.what.startswith("compiled") for row in rows)
+    click.echo(
+        f"freshproof: {compiled} of {len(rows)} CUDA compiles ran; recorded in {seconds:.1f} s", err=True
+    )
+    for text in build.lost:
+        click.echo(f"  what this build did was not seen: {text}", err=True)
+    if rows:
+        error_console().print(_table(rows))
+    for line in product_lines(build, verdicts):
+        click.echo(line, err=True)
+    if leftover:
+        names = ", ".join(path.removeprefix(f"{build.root}/") for path in leftover)
+        click.echo(f"  left over from earlier builds and not used: {names}", err=True)
+
+
+def _table(rows: list[SourceRow]) -> Table:
+    table = new_table("  CUDA source", "In this build", "Why", "Product")
+    for row in rows:
+        table.add_row(f"  {row.source}", row.what, row.why, row.product)
+    return table
+
+
+def _document(
+    build: Build, rows: list[SourceRow], verdicts: list[tuple[str, Verdict]], leftover: tuple[str, ...]
+) -> dict[str, object]:
+    sources = [
+        {"source": row.source, "state": row.what, "reason": row.why, "product": row.product} for row in rows
+    ]
+    return {
+        "schema": "freshproof/run/1",
+        "command": build.command,
+        "exit_code": build.code,
+        "unseen": build.lost,
+        "sources": sources,
+        "products": [verdict_fields(verdict) for _path, verdict in verdicts],
+        "left_over": leftover,
+    }

@@ -1,0 +1,239 @@
+"""Evidence about the products of recorded builds. `orchestrator.freshness.judge` decides, here as elsewhere.
+
+A product is looked at with everything that went into it: each step's inputs, tools and surroundings, and
+whether what it was made from is still what lies there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator.digests import Digests, Unreadable
+from orchestrator.errors import BuildFailed, Missing
+from orchestrator.evidence import Observer, compare_tools, digest_tools, paths_of
+from orchestrator.foreign.compile_record import recorded_toolchain
+from orchestrator.foreign.made import Build, Made, Receipt
+from orchestrator.foreign.provenance import AGAIN, chain, members_of
+from orchestrator.foreign.receipt import look, programs, variables
+from orchestrator.foreign.sources import can_matter
+from orchestrator.foreign.steps import Tool
+from orchestrator.foreign.store import Damaged, Store
+from orchestrator.freshness import judge
+from orchestrator.model import Digest, Evidence, Link, Manifest, Observation, Tools, Verdict
+from orchestrator.toolchain import Toolchain
+
+REQUIRED = frozenset({Link.PLAN, Link.INPUTS, Link.TOOLCHAIN, Link.ARTIFACT})
+
+
+@dataclass(slots=True)
+class Judge:
+    """One look at what is recorded and at what is there now; each file is read once."""
+
+    store: Store
+    build: Build
+    environ: Mapping[str, str]
+    digests: Digests = field(default_factory=lambda: Digests(Path("/")))
+    _observer: Observer = field(init=False)
+    _toolchains: dict[object, Toolchain] = field(default_factory=dict)
+    _tools: dict[Toolchain, Tools] = field(default_factory=dict)
+    _manifests: dict[Digest, Manifest | str] = field(default_factory=dict)
+    _receipts: dict[Digest, Receipt | str] = field(default_factory=dict)
+    _changes: dict[Digest, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
+    _listed: dict[str, frozenset[str]] = field(default_factory=dict)
+    _known: dict[str, tuple[Observation, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._observer = Observer(Path("/"), self.digests, lambda _manifest, _target: ())
+
+    def verdict(self, path: str, at: str | None = None) -> Verdict:
+        """On the product recorded at ``path``, as it lies there or ``at`` another place."""
+        made = self.build.made[path]
+        steps = chain(self.build.made, path)
+        self._load(steps)
+        own = {m.path for m in steps} | {name for m in steps for name in self._closure_paths(m)}
+        rows = [self._artifact(made, at or path)]
+        for step in steps:
+            rows += self._of_step(step, own)
+            rows += members_of(step, self.build.made, self._now)
+        unique = {(o.code, o.subject, o.recorded, o.observed): o for o in rows}
+        required = REQUIRED | ({Link.MEMBERS} if made.inputs else frozenset())
+        return judge(Evidence(self.shown(at or path), required, tuple(unique.values())))
+
+    def shown(self, path: str) -> str:
+        """A path as people know it: relative to the project."""
+        return path.removeprefix(f"{self.build.root}/")
+
+    def unrecorded(self, path: str) -> Verdict:
+        """On a file that no recorded step made."""
+        note = f"{self.shown(path)}: was made by no recorded step"
+        missing = Observation(Link.PLAN, "not-recorded", path, None, None, note, AGAIN)
+        return judge(Evidence(self.shown(path), frozenset({Link.PLAN}), (missing,)))
+
+    def _load(self, steps: Iterable[Made]) -> None:
+        """Read everything that will be asked for, in parallel."""
+        steps = [m for m in steps if m.path not in self._known]
+        manifests = {m.path: found for m in steps if isinstance(found := self._manifest(m), Manifest)}
+        names = {name for m in steps for name, _digest in (*m.inputs, *m.materials)}
+        names |= {m.path for m in steps}
+        names.update(path for path in paths_of(manifests) if path.startswith("/"))
+        self.digests.load(sorted(names))
+
+    def _of_step(self, made: Made, own: set[str]) -> tuple[Observation, ...]:
+        """Inputs, tools and surroundings of one step."""
+        if made.path not in self._known:
+            self._known[made.path] = (
+                *self._surroundings(made),
+                *self._compiled(made),
+                *self._materials(made),
+                *(self._doubt(made, why) for why in made.unknown),
+            )
+        return (*self._known[made.path], *self._project(made, own))
+
+    def _artifact(self, made: Made, path: str) -> Observation:
+        now = self._now(path)
+        shown = self.shown(path)
+        if isinstance(now, Unreadable):
+            return Observation(
+                Link.ARTIFACT, "artifact-unreadable", shown, made.content.digest, None, str(now)
+            )
+        note = f"{shown}: {'its bytes are not those that were built' if now else 'is gone'}"
+        code = "artifact" if now == made.content.digest else "artifact-changed" if now else "artifact-missing"
+        return Observation(Link.ARTIFACT, code, shown, made.content.digest, now or "missing", note, AGAIN)
+
+    def _now(self, path: str) -> Digest | Unreadable | None:
+        try:
+            return self.digests.get(path)
+        except Unreadable as error:
+            return error
+
+    def _doubt(self, made: Made, why: str) -> Observation:
+        note = f"{self.shown(made.path)}: {self.shown(why)}"
+        return Observation(Link.INPUTS, "not-established", made.path, None, None, note, AGAIN)
+
+    def _compiled(self, made: Made) -> Iterator[Observation]:
+        """Closure and toolchain of an nvcc compile."""
+        if not made.manifest:
+            return
+        manifest = self._manifest(made)
+        if isinstance(manifest, str):
+            yield self._doubt(made, manifest)
+            return
+        yield from self._observer.inputs(manifest)
+        try:
+            toolchain = recorded_toolchain(manifest, self._toolchains)
+        except (BuildFailed, Missing) as error:
+            yield Observation(Link.TOOLCHAIN, "no-toolchain", manifest.argv[0], None, None, error.what)
+            return
+        if toolchain not in self._tools:
+            self._tools[toolchain] = digest_tools(toolchain.components, self.digests)
+        yield from compare_tools(manifest, self._tools[toolchain])
+
+    def _materials(self, made: Made) -> Iterator[Observation]:
+        """What a host compiler or rustc read, and the program itself."""
+        for path, recorded in made.materials:
+            now = self._now(path)
+            shown = self.shown(path)
+            if isinstance(now, Unreadable):
+                yield Observation(Link.INPUTS, "input-unreadable", shown, recorded, None, str(now), AGAIN)
+            elif now != recorded:
+                note = f"{shown}: {'its content changed' if now else 'is gone'}"
+                code = "input-changed" if now else "input-missing"
+                yield Observation(Link.INPUTS, code, shown, recorded, now or "missing", note, AGAIN)
+
+    def _surroundings(self, made: Made) -> Iterator[Observation]:
+        """Variables and tools of the build beside those of now."""
+        receipt = self._receipt(made)
+        if isinstance(receipt, str):
+            yield Observation(Link.PLAN, "no-receipt", made.path, None, None, receipt, AGAIN)
+            return
+        for code, before, now in (
+            ("variable-changed", receipt.variables, variables(self.environ)),
+            ("program-moved", receipt.tools, programs(self.environ)),
+        ):
+            for name in sorted(before.keys() | now.keys()):
+                was, is_now = before.get(name, "unset"), now.get(name, "unset")
+                if was != is_now:
+                    note = f"{name}: was {was} in the recorded build, is {is_now} now"
+                    yield Observation(Link.PLAN, code, name, was, is_now, note, AGAIN)
+        count = f"{len(receipt.variables)} variables, {len(receipt.tools)} tools"
+        yield Observation(Link.PLAN, "surroundings", "build", count, count)
+
+    def _project(self, made: Made, own: set[str]) -> Iterator[Observation]:
+        """The project's other files that can matter for a step."""
+        closure = self._closure_paths(made)
+        steering = self._steering()
+        for path, code, what in self._changed(made.receipt):
+            if path in closure or path in self.build.made:
+                continue
+            if made.listed and path in own and path not in steering:
+                continue
+            if can_matter(path, made.listed, steering):
+                note = f"{self.shown(path)} {what} the recorded build"
+                yield Observation(Link.INPUTS, code, self.shown(path), "as built", None, note, AGAIN)
+
+    def _changed(self, name: Digest) -> tuple[tuple[str, str, str], ...]:
+        """Files of the project that are not as in a receipt: path, code, in words."""
+        if name not in self._changes:
+            receipt = self._receipts.get(name)
+            self._changes[name] = tuple(self._differences(receipt)) if isinstance(receipt, Receipt) else ()
+        return self._changes[name]
+
+    def _differences(self, receipt: Receipt) -> Iterator[tuple[str, str, str]]:
+        for path in receipt.unsettled:
+            yield path, "file-unsettled", "changed during"
+        now = {path for root in receipt.roots for path in self._files(root)}
+        self.digests.load(sorted(now | receipt.files.keys()))
+        for path, digest in receipt.files.items():
+            found = self._now(path)
+            if found != digest and digest:
+                yield path, "project-changed", "changed since" if found else "was removed since"
+        for path in sorted(now - receipt.files.keys()):
+            yield path, "file-appeared", "was added since"
+
+    def _files(self, root: str) -> frozenset[str]:
+        if root not in self._listed:
+            lists = {name for m in self.build.made.values() for name in _lists_beside(m)}
+            self._listed[root] = frozenset(look([root]).keys() - self.build.made.keys() - lists)
+        return self._listed[root]
+
+    def _steering(self) -> frozenset[str]:
+        """Sources of programs that the build made for its own use."""
+        return frozenset(
+            path
+            for m in self.build.made.values()
+            if m.tool is Tool.RUSTC and os.path.basename(m.path).startswith("build_script_")
+            for path, _digest in m.materials
+        )
+
+    def _closure_paths(self, made: Made) -> frozenset[str]:
+        names = {path for path, _digest in (*made.inputs, *made.materials)}
+        manifest = self._manifest(made) if made.manifest else ""
+        if isinstance(manifest, Manifest):
+            names.update(m.path for m in manifest.closure.materials)
+        return frozenset(names)
+
+    def _manifest(self, made: Made) -> Manifest | str:
+        if not made.manifest:
+            return ""
+        if made.manifest not in self._manifests:
+            try:
+                self._manifests[made.manifest] = self.store.read_manifest(made.manifest)
+            except Damaged as error:
+                self._manifests[made.manifest] = str(error)
+        return self._manifests[made.manifest]
+
+    def _receipt(self, made: Made) -> Receipt | str:
+        if made.receipt not in self._receipts:
+            try:
+                self._receipts[made.receipt] = self.store.read_receipt(made.receipt)
+            except Damaged as error:
+                self._receipts[made.receipt] = str(error)
+        return self._receipts[made.receipt]
+
+
+def _lists_beside(made: Made) -> tuple[str, ...]:
+    stem, _ending = os.path.splitext(made.path)
+    return (f"{stem}.d", f"{made.path}.d")

@@ -1,0 +1,132 @@
+"""What is recorded of a build by another build system, and its document. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from orchestrator.canonical import encode
+from orchestrator.foreign.steps import Tool
+from orchestrator.model import Digest
+
+SCHEMA = "freshproof/foreign/1"
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What was found in a file that can hold code."""
+
+    digest: Digest
+    size: int
+    form: str
+    """Such as ``archive``; empty for a file that holds no code."""
+    normalised: Digest = ""
+    device: Digest = ""
+    """Of its device code; empty if it has none."""
+    pieces: tuple[Digest, ...] = ()
+    """Of each stretch of device code in it."""
+    kernels: tuple[str, ...] = ()
+    members: tuple[tuple[str, Digest, bool], ...] = ()
+    """Of an archive: name, digest of the bytes, and whether it holds device code."""
+    sealed: str = ""
+    """Why some of it could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A file that a step of a build made. Paths are full."""
+
+    path: str
+    tool: Tool
+    mode: str
+    argv: tuple[str, ...]
+    folder: str
+    content: Content
+    inputs: Pairs
+    """Objects, archives and libraries that went in, with their digests."""
+    materials: Pairs
+    """Sources and headers that a host compiler or rustc read, with their digests."""
+    listed: bool
+    """Whether all that the step read is known."""
+    manifest: str
+    """Name of the manifest of an nvcc compile, which has its closure; empty for other steps."""
+    unknown: tuple[str, ...]
+    """What could not be established, in words."""
+    receipt: Digest
+    """Of the project as it was in that build."""
+    run: int
+    milliseconds: int
+    earlier: tuple[Digest, ...] = ()
+    """What lay at this path after earlier recorded builds, the latest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A project at one build: its files, and what else decides what is built."""
+
+    files: Mapping[str, Digest]
+    unsettled: tuple[str, ...]
+    """Files that changed while the build ran."""
+    variables: Mapping[str, str]
+    tools: Mapping[str, str]
+    """What the PATH gave for each tool's name."""
+    roots: tuple[str, ...]
+    """The folders whose files these are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """All that is recorded below one project."""
+
+    root: str
+    command: tuple[str, ...] = ()
+    folder: str = ""
+    code: int = 0
+    run: int = 0
+    lost: tuple[str, ...] = ()
+    """What the last build hid from the observer, in words."""
+    made: Mapping[str, Made] = field(default_factory=dict)
+
+
+def build_bytes(build: Build) -> bytes:
+    """The canonical document."""
+    return encode({"schema": SCHEMA, **asdict(build)}) + b"\n"
+
+
+def read_build(data: bytes) -> Build:
+    """Raises `ValueError` for anything that `build_bytes` does not write."""
+    try:
+        document = json.loads(data)
+        if document.pop("schema") != SCHEMA:
+            raise ValueError("of another schema")
+        made = {path: _made(fields) for path, fields in document.pop("made").items()}
+        return Build(**{name: _frozen(value) for name, value in document.items()}, made=made)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a record of a build: {error}") from None
+
+
+def _made(fields: dict[str, Any]) -> Made:
+    content = Content(**{name: _frozen(value) for name, value in fields.pop("content").items()})
+    tool = Tool(fields.pop("tool"))
+    return Made(**{name: _frozen(value) for name, value in fields.items()}, tool=tool, content=content)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def receipt_bytes(receipt: Receipt) -> bytes:
+    """The canonical document."""
+    return encode(asdict(receipt))
+
+
+def read_receipt(data: bytes) -> Receipt:
+    """Raises `ValueError` for anything that `receipt_bytes` does not write."""
+    try:
+        return Receipt(**{name: _frozen(value) for name, value in json.loads(data).items()})
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"not a receipt: {error}") from None

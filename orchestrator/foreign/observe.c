@@ -1,0 +1,220 @@
+/* Observes a build from inside of each of its processes (LD_PRELOAD).
+ *
+ * Every dynamically linked program writes one record when it starts, with one write() to a log opened with
+ * O_APPEND, so that records of parallel processes never mix:
+ *
+ *   "FPX1"  u32 size of what follows  then, each ended by NUL:
+ *   pid, parent, start (ns of the file system's clock), folder, program, number of words, words...,
+ *   settings (NAME=value)...
+ *
+ * and one when it ends by exit() or by returning from main: the same with pid and time only.
+ *
+ * Programs that start others with an environment of their own choice (env -i, sandboxes) get the two
+ * variables that keep the observer loaded put back. Nothing else of the build is touched.
+ */
+#define _GNU_SOURCE
+#include <alloca.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOG "FRESHPROOF_OBSERVER_LOG"
+#define LIBRARY "FRESHPROOF_OBSERVER"
+
+static char log_setting[PATH_MAX + 64];
+static char library[PATH_MAX];
+static pid_t observed;
+
+static const char *const settings[] = {
+#include "settings.inc"
+};
+
+static int begins(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
+
+static int is_wanted(const char *setting) {
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        size_t length = strlen(settings[i]);
+        if (strncmp(setting, settings[i], length) == 0 && setting[length] == '=') return 1;
+    }
+    return 0;
+}
+
+struct text {
+    char *at, *end;
+};
+
+static void add(struct text *to, const char *word) {
+    size_t size = strlen(word) + 1;
+    if ((size_t)(to->end - to->at) < size) return;
+    memcpy(to->at, word, size);
+    to->at += size;
+}
+
+static void add_number(struct text *to, uint64_t number) {
+    char digits[24];
+    snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
+    add(to, digits);
+}
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void append(const char *path, char *record, char *end) {
+    uint32_t body = (uint32_t)(end - record - 8);
+    memcpy(record, "FPX1", 4);
+    memcpy(record + 4, &body, 4);
+    int log = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (log < 0) return;
+    if (write(log, record, body + 8) < 0) { /* the reader notices what is torn or missing */
+    }
+    close(log);
+}
+
+static void write_start(const char *path, int argc, char **argv, char **envp) {
+    char folder[PATH_MAX], program[PATH_MAX];
+    size_t size = 2 * PATH_MAX + 256;
+    for (int i = 0; i < argc; i++) size += strlen(argv[i]) + 1;
+    for (char **e = envp; *e; e++) size += is_wanted(*e) ? strlen(*e) + 1 : 0;
+    char *record = malloc(size);
+    if (!record) return;
+
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = 0;
+    struct text to = {record + 8, record + size};
+    add_number(&to, (uint64_t)getpid());
+    add_number(&to, (uint64_t)getppid());
+    add_number(&to, now_ns());
+    add(&to, getcwd(folder, sizeof folder) ? folder : "");
+    add(&to, program);
+    add_number(&to, (uint64_t)argc);
+    for (int i = 0; i < argc; i++) add(&to, argv[i]);
+    for (char **e = envp; *e; e++)
+        if (is_wanted(*e)) add(&to, *e);
+
+    append(path, record, to.at);
+    free(record);
+}
+
+__attribute__((constructor)) static void started(int argc, char **argv, char **envp) {
+    const char *path = getenv(LOG), *own = getenv(LIBRARY);
+    if (!path || !own || strlen(path) >= PATH_MAX || strlen(own) >= PATH_MAX) return;
+    snprintf(log_setting, sizeof log_setting, LOG "=%s", path);
+    snprintf(library, sizeof library, "%s", own);
+    observed = getpid();
+    write_start(path, argc, argv, envp);
+}
+
+__attribute__((destructor)) static void ended(void) {
+    char record[128];
+    struct text to = {record + 8, record + sizeof record};
+    if (!*log_setting || getpid() != observed) return; /* a fork of it, which is no program of its own */
+    add_number(&to, (uint64_t)observed);
+    add_number(&to, now_ns());
+    append(log_setting + sizeof LOG, record, to.at);
+}
+
+/* The environment for a new program, with what keeps the observer loaded. `room` has space for it: the
+ * function runs between vfork and exec too, where nothing may be allocated. */
+static size_t room_for(char *const envp[]) {
+    size_t count = 0, longest = 0;
+    for (; envp && envp[count]; count++)
+        if (begins(envp[count], "LD_PRELOAD=")) longest = strlen(envp[count]);
+    return (count + 4) * sizeof(char *) + longest + 3 * PATH_MAX;
+}
+
+static char **kept(char *const envp[], void *room) {
+    char **to = room;
+    size_t count = 0, n = 0;
+    while (envp && envp[count]) count++;
+    char *text = (char *)(to + count + 4);
+    int preloaded = 0, logged = 0, named = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (begins(envp[i], "LD_PRELOAD=")) {
+            preloaded = 1;
+            if (!strstr(envp[i], library)) {
+                int size = sprintf(text, "LD_PRELOAD=%s:%s", library, envp[i] + 11);
+                to[n++] = text;
+                text += size + 1;
+                continue;
+            }
+        }
+        logged |= begins(envp[i], LOG "=");
+        named |= begins(envp[i], LIBRARY "=");
+        to[n++] = envp[i];
+    }
+    if (!preloaded) {
+        int size = sprintf(text, "LD_PRELOAD=%s", library);
+        to[n++] = text;
+        text += size + 1;
+    }
+    if (!logged) to[n++] = log_setting;
+    if (!named) {
+        sprintf(text, LIBRARY "=%s", library);
+        to[n++] = text;
+    }
+    to[n] = NULL;
+    return to;
+}
+
+/* Looked up once: a process that was just forked may not take the loader's lock. */
+#define KNOWN(name) static __typeof__(&name) real_##name
+KNOWN(execve);
+KNOWN(execvpe);
+KNOWN(fexecve);
+KNOWN(execveat);
+KNOWN(posix_spawn);
+KNOWN(posix_spawnp);
+#define FIND(name) real_##name = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+
+__attribute__((constructor(101))) static void find_real(void) {
+    FIND(execve);
+    FIND(execvpe);
+    FIND(fexecve);
+    FIND(execveat);
+    FIND(posix_spawn);
+    FIND(posix_spawnp);
+}
+
+#define KEPT(envp) (*library ? kept(envp, alloca(room_for(envp))) : (char **)(envp))
+
+int execve(const char *path, char *const argv[], char *const envp[]) {
+    return real_execve(path, argv, KEPT(envp));
+}
+
+int execvpe(const char *file, char *const argv[], char *const envp[]) {
+    return real_execvpe(file, argv, KEPT(envp));
+}
+
+int execv(const char *path, char *const argv[]) { return real_execve(path, argv, KEPT(environ)); }
+
+int execvp(const char *file, char *const argv[]) { return real_execvpe(file, argv, KEPT(environ)); }
+
+int fexecve(int file, char *const argv[], char *const envp[]) {
+    return real_fexecve(file, argv, KEPT(envp));
+}
+
+int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags) {
+    return real_execveat(folder, path, argv, KEPT(envp), flags);
+}
+
+int posix_spawn(pid_t *restrict pid, const char *restrict path, const posix_spawn_file_actions_t *actions,
+                const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
+                char *const envp[restrict]) {
+    return real_posix_spawn(pid, path, actions, attributes, argv, KEPT(envp));
+}
+
+int posix_spawnp(pid_t *restrict pid, const char *restrict file, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
+                 char *const envp[restrict]) {
+    return real_posix_spawnp(pid, file, actions, attributes, argv, KEPT(envp));
+}

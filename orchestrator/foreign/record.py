@@ -1,0 +1,315 @@
+"""Turns a build that was observed into its record: each product with its step, inputs and closure."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from orchestrator.digests import Digests, Unreadable
+from orchestrator.errors import BuildFailed, ConfigurationError, Missing
+from orchestrator.foreign.compile_record import CompileRecorder, Unclosed, tool_path
+from orchestrator.foreign.contents import read_content, read_pieces
+from orchestrator.foreign.events import Event
+from orchestrator.foreign.lists import parse_rules
+from orchestrator.foreign.made import Build, Content, Made, Pairs, Receipt
+from orchestrator.foreign.receipt import Seen, is_below, source_root, take
+from orchestrator.foreign.steps import Move, Step, Tool, follow, read_moves, read_steps
+from orchestrator.foreign.store import Store
+from orchestrator.foreign.words import asking
+from orchestrator.model import Digest
+from orchestrator.process import run
+
+_EDITORS = frozenset(
+    {"strip", "ranlib", "objcopy", "patchelf", "ar", "chrpath", "llvm-strip", "llvm-objcopy"}
+)
+_TICK_NS = 20_000_000
+"""The end of a program and the time of its last write are told by clocks that move in steps."""
+_FORMER = 20
+"""How many earlier products of a path are remembered."""
+_SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/proc", "/dev")
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A build that is over."""
+
+    command: tuple[str, ...]
+    folder: str
+    code: int
+    events: tuple[Event, ...]
+    lost: tuple[str, ...]
+    began_ns: int
+    before: Seen
+    environ: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A file that a step made."""
+
+    step: Step
+    path: str
+    doubt: str = ""
+
+
+def find_outputs(events: Sequence[Event]) -> tuple[Output, ...]:
+    """What the steps of a build left, the last maker of each file; a step that failed left nothing new."""
+    moves = read_moves(events, os.path.isdir)
+    outputs: dict[str, Output] = {}
+    for step in read_steps(events, os.path.exists):
+        moved = follow(step, moves, os.path.exists)
+        for path in moved.outputs:
+            try:
+                written = os.stat(path).st_mtime_ns
+            except OSError:
+                continue
+            if written + _TICK_NS >= step.event.started_ns and os.path.isfile(path):
+                outputs.pop(path, None)
+                outputs[path] = Output(step, path, _doubt(step, path, written, events, moves))
+    return tuple(outputs.values())
+
+
+def _doubt(step: Step, path: str, written: int, events: Sequence[Event], moves: Sequence[Move]) -> str:
+    """Why a file may not be what the step made."""
+    if step.ended_ns is None or written <= step.ended_ns + _TICK_NS:
+        return ""
+    if any(m.to == path and m.source in step.outputs and m.source != path for m in moves):
+        return ""
+    for event in events:
+        tool = os.path.basename(event.program).rpartition("-linux-gnu-")[2]
+        names = (os.path.normpath(os.path.join(event.folder, word)) for word in event.argv[1:])
+        if tool in _EDITORS and event.started_ns >= step.event.started_ns and path in names:
+            return ""
+    return f"{path}: was written again after the step that made it"
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Makes the record of one build."""
+
+    store: Store
+    earlier: Build
+    digests: Digests = field(init=False)
+    _compiles: CompileRecorder = field(init=False)
+    _pieces: dict[str, tuple[Digest, ...]] = field(default_factory=dict)
+    _contents: dict[str, Content] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.digests = Digests(Path("/"), self.store.cache("digests.json"))
+        self._compiles = CompileRecorder(self.digests)
+
+    def record(self, observed: Observed) -> tuple[Build, tuple[Output, ...]]:
+        """The record with this build in it, and what this build made."""
+        outputs = find_outputs(observed.events)
+        receipt = self._receipt(observed, outputs)
+        name = self.store.write_receipt(receipt)
+        made = {path: m for path, m in self.earlier.made.items() if os.path.lexists(path)}
+        run_number = self.earlier.run + 1
+        for output in outputs:
+            fresh = self._made(output, receipt, observed, made)
+            if fresh is not None:
+                made[output.path] = replace(fresh, receipt=name, run=run_number)
+        build = Build(
+            root=str(self.store.root),
+            command=observed.command,
+            folder=observed.folder,
+            code=observed.code,
+            run=run_number,
+            lost=observed.lost,
+            made=made,
+        )
+        self.store.write(build)
+        self.digests.save()
+        return build, outputs
+
+    def _receipt(self, observed: Observed, outputs: Sequence[Output]) -> Receipt:
+        root = str(self.store.root)
+        products = {name for o in outputs for name in (o.path, o.step.lists) if name} | set(self.earlier.made)
+        settled = take([root], observed.before, observed.began_ns, products, self.digests, observed.environ)
+        others = _other_roots(root, outputs)
+        if not others:
+            return settled
+        more = take(others, None, observed.began_ns, products, self.digests, observed.environ)
+        return replace(
+            settled,
+            files={**settled.files, **more.files},
+            unsettled=(*settled.unsettled, *more.unsettled),
+            roots=(*settled.roots, *more.roots),
+        )
+
+    def _made(
+        self, output: Output, receipt: Receipt, observed: Observed, known: Mapping[str, Made]
+    ) -> Made | None:
+        step, path = output.step, output.path
+        try:
+            content = read_content(path)
+        except ConfigurationError:
+            return None
+        self._contents[path] = content
+        doubts = [output.doubt] if output.doubt else []
+        inputs = self._inputs(step, receipt, observed, known, doubts)
+        materials, manifest, listed = self._read(step, path, content, doubts)
+        if step.tool is not Tool.NVCC or step.mode == "compile":
+            doubts += self._strange(step, content, inputs, known)
+        if content.sealed:
+            doubts.append(f"{path}: {content.sealed}")
+        before = known.get(path)
+        return Made(
+            path=path,
+            tool=step.tool,
+            mode=step.mode,
+            argv=step.event.argv,
+            folder=step.event.folder,
+            content=content,
+            inputs=inputs,
+            materials=materials,
+            listed=listed,
+            manifest=manifest,
+            unknown=tuple(dict.fromkeys(doubts)),
+            receipt="",
+            run=0,
+            milliseconds=((step.ended_ns or step.event.started_ns) - step.event.started_ns) // 1_000_000,
+            earlier=_former(before, content),
+        )
+
+    def _inputs(
+        self,
+        step: Step,
+        receipt: Receipt,
+        observed: Observed,
+        known: Mapping[str, Made],
+        doubts: list[str],
+    ) -> Pairs:
+        """Files that were put together, with digests; what is doubtful about them goes to ``doubts``."""
+        found = []
+        compiles_too = bool(step.sources) or step.tool is Tool.RUSTC
+        for path in step.objects:
+            try:
+                written = os.stat(path).st_mtime_ns
+                digest = self.digests.current(path)
+            except (OSError, Unreadable):
+                written, digest = 0, None
+            if path in step.outputs:
+                continue
+            own = compiles_too and path not in known
+            if digest is None:
+                if not own:
+                    doubts.append(f"{path}: is gone, so what went into the product is not known")
+            elif written > step.event.started_ns + _TICK_NS:
+                if not own:
+                    doubts.append(f"{path}: was written after the step that used it began")
+            else:
+                found.append((path, digest))
+                if path not in known:
+                    doubts += self._unexplained(path, written, receipt, observed)
+        return tuple(found)
+
+    def _unexplained(self, path: str, written: int, receipt: Receipt, observed: Observed) -> Iterable[str]:
+        """What is doubtful about an input that no recorded step made."""
+        in_project = is_below(path, receipt.roots) and path not in receipt.files
+        if in_project or (written >= observed.began_ns and not path.startswith("/usr/")):
+            yield f"{path}: was made by no recorded step"
+        elif self._pieces_of(path) and not _in_toolkit(path):
+            yield f"{path}: holds device code that no recorded step made"
+
+    def _read(self, step: Step, path: str, content: Content, doubts: list[str]) -> tuple[Pairs, Digest, bool]:
+        """What a compile read: materials, or the name of its manifest; and whether that is all of it."""
+        if not step.sources:
+            return (), "", True
+        try:
+            if step.tool is Tool.NVCC:
+                found = self._compiles.manifest(step, path, content)
+                return (), self.store.write_manifest(found), True
+            return self._materials(step, doubts), "", True
+        except Unclosed as error:
+            doubts += [str(error)] if step.tool is Tool.NVCC else []
+            return (), "", False
+
+    def _materials(self, step: Step, doubts: list[str]) -> Pairs:
+        names = _listed(step)
+        folder = step.event.folder
+        found = []
+        for name in (*(os.path.normpath(os.path.join(folder, n)) for n in names), step.event.program):
+            try:
+                digest, changed = self.digests.get(name), os.stat(name).st_ctime_ns
+            except (OSError, Unreadable):
+                digest, changed = None, 0
+            if digest is None:
+                doubts.append(f"{name}: is gone since the compile")
+                continue
+            if changed > step.reads_ns and name != step.event.program:
+                doubts.append(f"{name}: was written, moved or touched while the build ran")
+            found.append((name, digest))
+        return tuple(found)
+
+    def _strange(
+        self, step: Step, content: Content, inputs: Pairs, known: Mapping[str, Made]
+    ) -> Iterable[str]:
+        """Device code in a product that no compile of the step and none of its inputs has."""
+        if step.tool is Tool.NVCC:
+            return
+        there = {piece for path, _digest in inputs for piece in self._pieces_of(path, known)}
+        if not there.issuperset(content.pieces):
+            yield f"{step.outputs[0]}: holds device code that none of its inputs has"
+
+    def _pieces_of(self, path: str, known: Mapping[str, Made] | None = None) -> tuple[Digest, ...]:
+        if path in self._contents:
+            return self._contents[path].pieces
+        if known and path in known:
+            return known[path].content.pieces
+        if path not in self._pieces:
+            self._pieces[path] = read_pieces(path)
+        return self._pieces[path]
+
+
+def _listed(step: Step) -> tuple[str, ...]:
+    """Names of what a host compiler or rustc read. Raises `Unclosed`."""
+    try:
+        if step.lists and "-MMD" not in step.event.argv:
+            if os.stat(step.lists).st_mtime_ns + _TICK_NS < step.event.started_ns:
+                raise Unclosed(f"{step.lists} was not written by the step")
+            return parse_rules(Path(step.lists).read_bytes())
+        if step.tool is not Tool.HOST:
+            raise Unclosed("the step wrote no list of what it read")
+        with tempfile.TemporaryDirectory(prefix="freshproof-") as private:
+            lists = f"{private}/compile.d"
+            argv = (tool_path(step), *asking(step.event.argv, lists)[1:])
+            ended = run(argv, {**dict(step.event.settings), "TMPDIR": private}, Path(step.event.folder))
+            if ended.code:
+                raise Unclosed("the compiler did not say what it reads")
+            return parse_rules(Path(lists).read_bytes())
+    except (OSError, ValueError, BuildFailed, Missing) as error:
+        raise Unclosed(str(error)) from None
+
+
+def _former(before: Made | None, content: Content) -> tuple[Digest, ...]:
+    if before is None:
+        return ()
+    row = (before.content.digest, *before.earlier)
+    return tuple(d for d in dict.fromkeys(row) if d != content.digest)[:_FORMER]
+
+
+def _other_roots(root: str, outputs: Iterable[Output]) -> list[str]:
+    """Projects outside of the main one whose sources were compiled: path and git dependencies."""
+    folders: set[str] = set()
+    for output in outputs:
+        step = output.step
+        for source in step.sources:
+            folders.add(os.path.dirname(os.path.realpath(os.path.join(step.event.folder, source))))
+        if step.tool is Tool.RUSTC:
+            folders.add(os.path.realpath(step.event.environment.get("CARGO_MANIFEST_DIR", root)))
+    outside = (f for f in sorted(folders) if not is_below(f, (root, *_SYSTEM)) and os.path.isdir(f))
+    return sorted({found for folder in outside if not is_below(found := source_root(folder), [root])})
+
+
+def _in_toolkit(path: str) -> bool:
+    """Whether a file lies below a folder that has an nvcc in its bin."""
+    folder = os.path.dirname(os.path.realpath(path))
+    while folder != "/":
+        if os.path.isfile(os.path.join(folder, "bin", "nvcc")):
+            return True
+        folder = os.path.dirname(folder)
+    return False

@@ -1,0 +1,87 @@
+"""What a recorded build did about CUDA code, as lines to read. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from orchestrator.foreign.made import Build, Made
+from orchestrator.foreign.provenance import chain, makers_of_code
+from orchestrator.foreign.words import read_nvcc
+from orchestrator.model import State, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """One CUDA source."""
+
+    source: str
+    what: str
+    """Such as ``compiled``."""
+    why: str
+    product: str
+
+
+def source_rows(build: Build, ran: AbstractSet[str], verdicts: Mapping[str, Verdict]) -> list[SourceRow]:
+    """Whether each CUDA source was compiled, and if not, whether it had to be.
+
+    ``ran`` are the products that this build made, ``verdicts`` those on all compiles.
+    """
+    rows = []
+    for made in sorted(build.made.values(), key=lambda m: m.path):
+        if not made.manifest:
+            continue
+        for source in sources_of(made):
+            what, why = _what(made, made.path in ran, verdicts[made.path])
+            rows.append(SourceRow(shown(build, source), what, why, shown(build, made.path)))
+    return sorted(rows, key=lambda row: (row.source, row.product))
+
+
+def _what(made: Made, ran: bool, verdict: Verdict) -> tuple[str, str]:
+    if ran and verdict.state is State.FRESH:
+        same = made.content.digest in made.earlier
+        return "compiled", f"{made.milliseconds / 1000:.1f} s" + (", same bytes as before" if same else "")
+    why = verdict.findings[0].message if verdict.findings else ""
+    if ran:
+        return "compiled, " + verdict.state, why
+    if verdict.state is State.FRESH:
+        return "not compiled", "nothing that it depends on has changed"
+    return "NOT COMPILED", f"and it had to be: {why}" if verdict.state is State.STALE else why
+
+
+def sources_of(made: Made) -> tuple[str, ...]:
+    """Full paths of what a compile of nvcc compiled."""
+    return tuple(
+        posixpath.normpath(posixpath.join(made.folder, name)) for name in read_nvcc(made.argv).sources
+    )
+
+
+def shown(build: Build, path: str) -> str:
+    """A path relative to the project where it lies in it."""
+    return path.removeprefix(f"{build.root}/")
+
+
+def product_lines(build: Build, verdicts: Iterable[tuple[str, Verdict]]) -> Iterator[str]:
+    """State of each product that counts, where its device code comes from, and what is wrong with it."""
+    for path, verdict in verdicts:
+        made = build.made.get(path)
+        yield f"  {verdict.target}: {verdict.state}"
+        if made is not None:
+            yield from (f"      {line}" for line in _origins(build, made))
+        for finding in verdict.findings[:4]:
+            yield f"      {finding.message}"
+        if len(verdict.findings) > 4:
+            yield f"      and {len(verdict.findings) - 4} more (freshproof verify lists them)"
+
+
+def _origins(build: Build, made: Made) -> Iterator[str]:
+    compiles = makers_of_code(build.made, made.path)
+    kernels = ", ".join(made.content.kernels[:6]) + (" ..." if len(made.content.kernels) > 6 else "")
+    sources = sorted({shown(build, s) for m in compiles for s in sources_of(m)})
+    if sources:
+        yield f"device code {f'({kernels}) ' if kernels else ''}of {', '.join(sources)}"
+    for link in chain(build.made, made.path)[1:]:
+        if link.content.form == "archive" and link.content.pieces:
+            yield f"through {shown(build, link.path)}"

@@ -1,0 +1,202 @@
+"""From the programs that ran to the steps of a build: what each took in and what it was to make. Pure.
+
+What a compiler driver starts belongs to its step: the preprocessors and ptxas of nvcc, the linker of rustc.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from orchestrator.foreign.events import Event
+from orchestrator.foreign.words import Command, read_ar, read_host, read_ld, read_nvcc, read_rustc
+
+_HOST = re.compile(r"(?:[\w.]+-)*(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?")
+_LD = re.compile(r"(?:[\w.]+-)*(?:ld|ld\.bfd|ld\.gold|ld\.lld|lld|rust-lld|mold|wild)(?:-[\d.]+)?")
+_AR = re.compile(r"(?:[\w.]+-)*(?:ar|gcc-ar|llvm-ar)(?:-[\d.]+)?")
+_CACHES = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache", "fastbuild"})
+_READERS = frozenset({"cc1plus", "cc1", "cudafe++", "cicc", "as"})
+
+
+class Tool(StrEnum):
+    """What made a product."""
+
+    NVCC = "nvcc"
+    HOST = "host compiler"
+    RUSTC = "rustc"
+    LINKER = "linker"
+    ARCHIVER = "ar"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. All paths are full, but for ``sources``, which are as the command has them."""
+
+    tool: Tool
+    event: Event
+    mode: str
+    """``compile`` or ``join``."""
+    sources: tuple[str, ...]
+    objects: tuple[str, ...]
+    outputs: tuple[str, ...]
+    lists: str | None
+    """Where it was to write the names of what it read."""
+    reads_ns: int
+    """Nothing was read before."""
+    ended_ns: int | None
+    wrapper: str = ""
+    """The script behind which the tool was run."""
+    cache: str = ""
+    """A compiler cache that may have answered in the tool's place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A file that was copied or moved by a command."""
+
+    source: str
+    to: str
+
+
+def read_steps(events: Sequence[Event], exists: Callable[[str], bool]) -> tuple[Step, ...]:
+    """The steps in the order in which they began. ``exists`` tells whether a file is there now."""
+    above = _ancestors(events)
+    groups: dict[int, list[int]] = {}
+    for number, event in enumerate(events):
+        top = number if _tool(event) else None
+        at: int | None = number
+        while at is not None:
+            top = at if _tool(events[at]) else top
+            at = above[at]
+        if top is not None:
+            groups.setdefault(top, []).append(number)
+    found = (_step(events, top, members, above, exists) for top, members in groups.items())
+    return tuple(step for step in found if step is not None)
+
+
+def _ancestors(events: Sequence[Event]) -> list[int | None]:
+    """For each program the one that it took the place of, else the one that started it."""
+    latest: dict[int, int] = {}
+    above: list[int | None] = []
+    for number, event in enumerate(events):
+        before = latest.get(event.pid)
+        replaced = before is not None and events[before].ended_ns is None
+        above.append(before if replaced else latest.get(event.parent))
+        latest[event.pid] = number
+    return above
+
+
+def _tool(event: Event) -> Tool | None:
+    name = posixpath.basename(event.program)
+    if name == "nvcc":
+        return Tool.NVCC
+    if name == "rustc":
+        return Tool.RUSTC
+    for pattern, tool in ((_LD, Tool.LINKER), (_AR, Tool.ARCHIVER), (_HOST, Tool.HOST)):
+        if pattern.fullmatch(name):
+            return tool
+    return None
+
+
+def _step(
+    events: Sequence[Event],
+    top: int,
+    members: Sequence[int],
+    above: Sequence[int | None],
+    exists: Callable[[str], bool],
+) -> Step | None:
+    event = events[top]
+    tool = _tool(event)
+    folder = event.folder
+
+    def there(name: str) -> bool:
+        return exists(posixpath.join(folder, name))
+
+    command = _command(tool, event, there)
+    links = [events[n] for n in members if _tool(events[n]) is Tool.LINKER and "-o" in events[n].argv]
+    objects = [posixpath.join(folder, name) for name in command.objects]
+    if command.mode and links and (command.mode == "join" or tool is Tool.RUSTC):
+        last = links[-1]
+        linked = read_ld(last.argv, lambda name: exists(posixpath.join(last.folder, name)))
+        objects += [posixpath.join(last.folder, name) for name in linked.objects]
+    elif command.mode == "join" and tool is Tool.HOST:
+        return None
+    if tool is None or not command.mode:
+        return None
+    readers = [events[n].started_ns for n in members if posixpath.basename(events[n].program) in _READERS]
+    launcher = above[top]
+    return Step(
+        tool=tool,
+        event=event,
+        mode=command.mode,
+        sources=command.sources,
+        objects=tuple(dict.fromkeys(map(posixpath.normpath, objects))),
+        outputs=tuple(posixpath.normpath(posixpath.join(folder, name)) for name in command.outputs),
+        lists=posixpath.join(folder, command.lists) if command.lists else None,
+        reads_ns=min(readers, default=event.started_ns),
+        ended_ns=event.ended_ns,
+        wrapper=_wrapper(events[launcher], event) if launcher is not None else "",
+        cache=_cache(events[launcher]) if launcher is not None else "",
+    )
+
+
+def _command(tool: Tool | None, event: Event, exists: Callable[[str], bool]) -> Command:
+    if tool is Tool.NVCC:
+        return read_nvcc(event.argv)
+    if tool is Tool.HOST:
+        return read_host(event.argv)
+    if tool is Tool.RUSTC:
+        return read_rustc(event.argv, exists)
+    if tool is Tool.LINKER:
+        return read_ld(event.argv, exists)
+    if tool is Tool.ARCHIVER:
+        return read_ar(event.argv)
+    return Command("")
+
+
+def _wrapper(before: Event, event: Event) -> str:
+    """The script whose process the tool took over."""
+    if before.pid != event.pid or len(before.argv) < 2:
+        return ""
+    script = before.argv[1]
+    return posixpath.join(before.folder, script) if before.argv[2:] == event.argv[1:] else ""
+
+
+def _cache(event: Event) -> str:
+    name = posixpath.basename(event.program)
+    return event.program if name in _CACHES else ""
+
+
+def read_moves(events: Sequence[Event], is_folder: Callable[[str], bool]) -> tuple[Move, ...]:
+    """What cp, mv, install and ln were told to put elsewhere, in order."""
+    moves = []
+    for event in events:
+        if posixpath.basename(event.program) not in ("cp", "mv", "install", "ln"):
+            continue
+        names = [posixpath.join(event.folder, word) for word in event.argv[1:] if not word.startswith("-")]
+        if len(names) < 2:
+            continue
+        *sources, to = map(posixpath.normpath, names)
+        into = is_folder(to)
+        for source in sources:
+            moves.append(Move(source, posixpath.join(to, posixpath.basename(source)) if into else to))
+    return tuple(moves)
+
+
+def follow(step: Step, moves: Sequence[Move], exists: Callable[[str], bool]) -> Step:
+    """The step with its outputs where they were moved to, for those that are no longer in their place."""
+    outputs = []
+    for output in step.outputs:
+        for move in moves:
+            if move.source == output and not exists(output):
+                output = move.to
+        outputs.append(output)
+    return replace(step, outputs=tuple(outputs))
+
+
+def cached_commands(events: Sequence[Event]) -> tuple[Event, ...]:
+    """Commands that were handed to a compiler cache, which may have run no compiler for them."""
+    return tuple(e for e in events if _cache(e) and len(e.argv) > 1)
