@@ -11,9 +11,10 @@ import psutil
 
 from orchestrator.copies import Found, Group, Original, group_copies
 from orchestrator.errors import ConfigurationError
+from orchestrator.freshness import judge
 from orchestrator.gate import admit
 from orchestrator.loader import libraries_of
-from orchestrator.model import State
+from orchestrator.model import Evidence, Link, Observation, State, Verdict
 from orchestrator.object_files import member_opener, open_object
 from orchestrator.objects.digests import file_digest
 from orchestrator.objects.traces import Traces, read_traces
@@ -149,6 +150,23 @@ def mapped_artifacts(originals: Sequence[Original], pids: Sequence[int] = ()) ->
             if original is not None:
                 fault = _fault(original, path, inode, deleted)
                 yield Mapped(process.pid, process.info["name"] or "", original.target, path, fault)
+
+
+def process_verdict(originals: Sequence[Original], pid: int) -> Verdict:
+    """Whether a process runs the artifacts as they are recorded; unproven if it maps none of them."""
+    observations = tuple(
+        Observation(
+            link=Link.LOADED,
+            code="mapped-file-differs",
+            subject=one.target,
+            recorded="the artifact",
+            observed=one.fault or "the artifact",
+            note=f"process {pid}, {one.path}: {one.fault}" if one.fault else "",
+            remedy="start the process again",
+        )
+        for one in mapped_artifacts(originals, [pid])
+    )
+    return judge(Evidence(f"process {pid}", frozenset({Link.LOADED}), observations))
 
 
 def _fault(original: Original, path: str, inode: int, deleted: bool) -> str:

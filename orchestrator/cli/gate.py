@@ -10,8 +10,9 @@ import click
 
 from orchestrator.errors import FreshproofError, Refused
 from orchestrator.gate import admit
-from orchestrator.model import Admission
+from orchestrator.model import Admission, State
 from orchestrator.verdict_report import verdict_fields, verdict_lines
+from orchestrator.workspace import find_root
 
 NOT_STARTED = 125
 """Exit code when there is a COMMAND and it did not begin."""
@@ -30,21 +31,23 @@ class _WithCommand(click.Command):
 
 @click.command(cls=_WithCommand, short_help="Run a command only if the targets are proven fresh.")
 @click.argument("targets", nargs=-1, metavar="[TARGET]... [-- COMMAND...]")
+@click.option("--pid", "pids", multiple=True, type=int, help="Ask also that this process runs them.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document with every finding.")
 @click.pass_context
-def command(ctx: click.Context, targets: tuple[str, ...], as_json: bool) -> int:
+def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> int:
     """Check the TARGETS (default: all) against their sources, tools and plan as they are now.
 
     Every file is read in full; no time stamp is trusted. With a COMMAND, it takes this command's place when
-    all are fresh. Exit codes: 5 refused; with a COMMAND 125 when it was not started, else its own.
+    all are fresh. With --pid, a running process must map the targets' files, and none that was replaced. Exit
+    codes: 5 refused; with a COMMAND 125 when it was not started, else its own.
     """
     behind: tuple[str, ...] = ctx.meta[_BEHIND]
     if not behind:
-        admission = admit(Path.cwd(), targets)
+        admission = _ask(targets, pids)
         _show(admission, as_json)
         return 0 if admission.admitted else Refused.exit_code
     try:
-        admission = admit(Path.cwd(), targets)
+        admission = _ask(targets, pids)
     except FreshproofError as error:
         click.echo(f"error: {error.what}\n  -> {error.remedy}", err=True)
         return NOT_STARTED
@@ -52,6 +55,19 @@ def command(ctx: click.Context, targets: tuple[str, ...], as_json: bool) -> int:
         _show(admission, as_json)
         return NOT_STARTED
     return _become(behind)
+
+
+def _ask(targets: tuple[str, ...], pids: tuple[int, ...]) -> Admission:
+    """What the gate says of the targets, and of the processes."""
+    admission = admit(Path.cwd(), targets)
+    if not pids:
+        return admission
+    from orchestrator.audit import originals_of, process_verdict
+
+    originals = originals_of(find_root(Path.cwd()), targets)
+    verdicts = (*admission.verdicts, *(process_verdict(originals, pid) for pid in pids))
+    fresh = all(verdict.state is State.FRESH for verdict in verdicts)
+    return Admission(verdicts, admission.artifacts if fresh else ())
 
 
 def _become(argv: tuple[str, ...]) -> int:

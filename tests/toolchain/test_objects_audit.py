@@ -185,6 +185,10 @@ def test_a_process_that_runs_replaced_code(project: Path) -> None:
         assert process.stdout.readline() == "loaded\n"
         fine = freshproof(project, "audit", "--processes", "--json", str(project / "src"))
         assert [one["fault"] for one in mine(fine.stdout, process.pid)] == [""]
+        assert freshproof(project, "gate", "host", "--pid", str(process.pid)).returncode == 0
+        other = freshproof(project, "gate", "host", "--pid", str(os.getpid()))
+        assert other.returncode == 5
+        assert "unproven" in other.stdout
         bytes_now = library.read_bytes()
         library.chmod(0o644)
         library.unlink()
@@ -193,6 +197,9 @@ def test_a_process_that_runs_replaced_code(project: Path) -> None:
         (one,) = mine(replaced.stdout, process.pid)
         assert "replaced" in one["fault"]
         assert replaced.returncode == 1
+        refused = freshproof(project, "gate", "host", "--pid", str(process.pid))
+        assert refused.returncode == 5
+        assert "replaced" in refused.stdout
         process.communicate("")
 
 
