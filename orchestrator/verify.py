@@ -14,8 +14,9 @@ from orchestrator.device_link import observe_device_link
 from orchestrator.kinds import is_stamped
 from orchestrator.model import Kind, Link, Observation, Target
 from orchestrator.objects.contents import HOST_FORMS, Form, walk
-from orchestrator.objects.cubin import Cubin, Function, read_cubin
+from orchestrator.objects.cubin import Cubin, read_cubin
 from orchestrator.objects.elf import SHT_DYNSYM, SHT_SYMTAB, STB_LOCAL, STT_SECTION, Elf, read_elf
+from orchestrator.objects.function import Function
 from orchestrator.objects.ptx import Ptx, read_ptx
 from orchestrator.objects.search import Search, search, text_pattern
 from orchestrator.objects.stamp import SYMBOL_PREFIX, Stamp, read_stamps

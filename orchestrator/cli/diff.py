@@ -17,8 +17,8 @@ from orchestrator.cli.object_tables import new_table, number, spills
 from orchestrator.cli.terminal import result_console
 from orchestrator.object_files import member_opener, open_object, reading
 from orchestrator.objects.compare import Change, Difference, Holdings, KernelChange, compare, hold
-from orchestrator.objects.cubin import Function
 from orchestrator.objects.demangle import demangle
+from orchestrator.objects.function import Function
 
 _MOST_TEXTS = 40
 

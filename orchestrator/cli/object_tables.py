@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from orchestrator.objects.contents import DEVICE_FORMS
-from orchestrator.objects.cubin import Function
+from orchestrator.objects.function import Function
 from orchestrator.objects.summary import PieceSummary
 
 UNKNOWN = "?"

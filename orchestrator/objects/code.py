@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from orchestrator.objects import nvinfo
-from orchestrator.objects.cubin import Cubin, Function
+from orchestrator.objects.cubin import Cubin
 from orchestrator.objects.elf import SHT_NOBITS, STT_FUNC, Relocation, Section
+from orchestrator.objects.function import Function
 from orchestrator.objects.references import Node, References
 from orchestrator.objects.stamp import SYMBOL_PREFIX
 from orchestrator.objects.window import Malformed

@@ -10,9 +10,10 @@ from typing import TypeVar
 
 from orchestrator.objects.code import CodeDigest, read_code, stable_name
 from orchestrator.objects.contents import HOST_FORMS, Form, OpenMember, Piece, walk
-from orchestrator.objects.cubin import Function, read_cubin
+from orchestrator.objects.cubin import read_cubin
 from orchestrator.objects.digests import file_digest, host_sections, normalised_digest, unstamped
 from orchestrator.objects.elf import read_elf
+from orchestrator.objects.function import Function
 from orchestrator.objects.ptx import entry_bodies
 from orchestrator.objects.stamp import Stamp, read_stamps
 from orchestrator.objects.summary import texts_of

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from orchestrator.objects.contents import HOST_FORMS, Form, OpenMember, Piece, walk
-from orchestrator.objects.cubin import Function, Tool, read_cubin
+from orchestrator.objects.cubin import Tool, read_cubin
 from orchestrator.objects.elf import SHT_NOBITS, Elf, read_elf
+from orchestrator.objects.function import Function
 from orchestrator.objects.ptx import PtxEntry, ptx_strings, read_ptx
 from orchestrator.objects.registration import Registration, read_registrations
 from orchestrator.objects.stamp import Stamp, read_stamps

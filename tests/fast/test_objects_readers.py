@@ -13,10 +13,11 @@ from elftools.elf.elffile import ELFFile
 
 from orchestrator.objects.archive import MAGIC, THIN_MAGIC, read_members
 from orchestrator.objects.contents import Form, walk
-from orchestrator.objects.cubin import Parameter, read_cubin
+from orchestrator.objects.cubin import read_cubin
 from orchestrator.objects.demangle import demangle
 from orchestrator.objects.dynamic import read_dynamic
 from orchestrator.objects.elf import SHT_NOBITS, read_elf
+from orchestrator.objects.function import Parameter
 from orchestrator.objects.ptx import ptx_strings, read_ptx
 from orchestrator.objects.registration import read_registrations
 from orchestrator.objects.search import search, text_pattern
