@@ -19,7 +19,7 @@ from orchestrator.digests import Digests, Unreadable
 from orchestrator.errors import BuildFailed
 from orchestrator.lookup import Directives, SearchPath
 from orchestrator.manifest import make_common
-from orchestrator.model import Absent, Action, Closure, Digest, Material, Origin, Target
+from orchestrator.model import Absent, Action, Closure, Common, Digest, Material, Origin, Target
 from orchestrator.plan import depfile as compile_list
 from orchestrator.plan import link_depfile, work_folder
 from orchestrator.tidy import tidy
@@ -59,7 +59,9 @@ class ClosureReader:
     digests: Digests
     _directives: dict[Digest, Directives] = field(default_factory=dict)
     _searches: dict[tuple[str, ...], SearchPath] = field(default_factory=dict)
-    _commons: dict[object, tuple[set[str], tuple[str, ...]]] = field(default_factory=dict)
+    _commands: dict[tuple[str, ...], Commands] = field(default_factory=dict)
+    _asked: dict[object, tuple[set[str], tuple[str, ...]]] = field(default_factory=dict)
+    _commons: dict[object, Common] = field(default_factory=dict)
 
     def read(
         self,
@@ -94,12 +96,29 @@ class ClosureReader:
             self._searches[options] = SearchPath(quoted, bracketed, real)
         return self._searches[options]
 
-    def common_absent(
+    def commands(self, action: Action) -> Commands:
+        """The commands behind an action; nvcc is asked once for all that differ in their own names alone."""
+        work, mark = work_folder(action.target), "\0"
+        sources = frozenset(action.target.sources)
+        key = tuple(mark if w in sources else w.replace(work, mark) for w in action.argv)
+        key += tuple(f"{name}={value.replace(work, mark)}" for name, value in action.environment)
+        if key not in self._commands:
+            self._commands[key] = list_commands(action, self.root).renamed(work, mark)
+        return self._commands[key].renamed(mark, work)
+
+    def asked_by_headers(
         self, key: object, find: Callable[[], tuple[set[str], tuple[str, ...]]]
     ) -> tuple[set[str], tuple[str, ...]]:
         """What the headers of toolkit and system look for: found once for all targets that read the same."""
+        if key not in self._asked:
+            self._asked[key] = find()
+        return self._asked[key]
+
+    def common(self, materials: tuple[Material, ...], asked: object, absent: Callable[[], Absent]) -> Common:
+        """The common part of closures with these materials, whose headers gave the answers to ``asked``."""
+        key = tuple((m.path, m.digest) for m in materials), asked
         if key not in self._commons:
-            self._commons[key] = find()
+            self._commons[key] = make_common(materials, absent())
         return self._commons[key]
 
 
@@ -130,7 +149,7 @@ class _Reading:
 
     def closure(self) -> Closure:
         action = self._action
-        commands = list_commands(action, self._reader.root)
+        commands = self._reader.commands(action)
         headers = [n for n in self._compiled() if not n.startswith(self._work)]
         self._take(headers, is_header=True)
         sources = {name: self._directives(name) for name in headers if name not in self._lost}
@@ -143,10 +162,10 @@ class _Reading:
         self._check_unchanged()
         lost = tuple(f"{name}: is gone since the compile" for name in self._lost)
         return Closure(
-            tuple(self._own[name] for name in sorted(self._own)),
-            self._grouped(own | tried),
-            make_common(tuple(self._common[name] for name in sorted(self._common)), self._grouped(common)),
-            (*lost, *unknown),
+            materials=tuple(self._own[name] for name in sorted(self._own)),
+            absent=self._grouped(own | tried),
+            common=common,
+            unknown=(*lost, *unknown),
         )
 
     def _compiled(self) -> tuple[str, ...]:
@@ -226,27 +245,31 @@ class _Reading:
 
     def _looked_for(
         self, commands: Commands, sources: Mapping[str, Directives]
-    ) -> tuple[set[str], set[str], tuple[str, ...]]:
-        """Absent names that the own files ask for, those that toolkit and system do, and what is unknown."""
+    ) -> tuple[set[str], Common, tuple[str, ...]]:
+        """Absent names that the own files ask for, the common part, and what is unknown."""
         own_files = {name: d for name, d in sources.items() if name in self._own}
         common_files = {name: d for name, d in sources.items() if name in self._common}
         contents = tuple((name, self._common[name].digest) for name in common_files)
+        named = {m for d in common_files.values() for m in (*d.computed, *d.tested)}
         own: set[str] = set()
-        common: set[str] = set()
+        asked: dict[object, set[str]] = {}
         unknown: dict[str, None] = {}
         for options, forced, definitions in commands.preprocessors:
             search = self._reader.search(options, dict(self._action.environment))
             macros = lookup.named_macros(sources.values(), definitions)
             names, lost = lookup.absent_names(own_files, macros, search, self._exists)
             own |= names | lookup.absent_forced(forced, search, self._exists)
-            asked = {m for d in common_files.values() for m in (*d.computed, *d.tested)}
-            relevant = {m: macros[m] for m in sorted(asked & macros.keys())}
-            more, also_lost = self._reader.common_absent(
-                (contents, options, tuple(relevant.items())),
+            relevant = {m: macros[m] for m in sorted(named & macros.keys())}
+            key = (contents, options, tuple(relevant.items()))
+            asked[key], also_lost = self._reader.asked_by_headers(
+                key,
                 lambda m=relevant, s=search: lookup.absent_names(common_files, m, s, self._exists),  # type: ignore[misc]
             )
-            common |= more
             unknown.update(dict.fromkeys((*lost, *also_lost)))
+        materials = tuple(self._common[name] for name in sorted(self._common))
+        common = self._reader.common(
+            materials, tuple(asked), lambda: self._grouped(set().union(*asked.values()))
+        )
         return own, common, tuple(unknown)
 
     def _grouped(self, names: Iterable[str]) -> Absent:

@@ -28,6 +28,17 @@ class Commands:
     links: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     """Link commands, each with the endings of libraries that it takes."""
 
+    def renamed(self, old: str, new: str) -> Commands:
+        """The same with one folder's name in the place of another."""
+
+        def swap(words: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(word.replace(old, new) for word in words)
+
+        return Commands(
+            tuple((options, swap(forced), named) for options, forced, named in self.preprocessors),
+            tuple((swap(words), endings) for words, endings in self.links),
+        )
+
 
 def list_commands(action: Action, root: Path) -> Commands:
     """Ask nvcc. Raises `BuildFailed` if its answer cannot be read, or names no preprocessor for a source."""

@@ -6,7 +6,7 @@ import json
 
 from orchestrator import manifest as records
 from orchestrator.canonical import digest_document, encode
-from orchestrator.model import Link, Manifest, Observation, Target
+from orchestrator.model import Digest, Link, Manifest, Observation, Target
 from orchestrator.workspace import Workspace, manifest_name, write_atomically
 
 
@@ -16,6 +16,7 @@ class Records:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._reader = records.Reader(lambda digest: workspace.shared(digest).read_bytes())
+        self._whole: set[Digest] = set()
 
     def read(self, target: str) -> tuple[Manifest | None, str]:
         """A target's manifest, or why there is none to go by."""
@@ -34,9 +35,11 @@ class Records:
     def write(self, manifest: Manifest) -> None:
         """Put a manifest in place, and before it the documents that it names."""
         for digest, data in records.shared_documents(manifest).items():
-            path = self._workspace.shared(digest)
-            if not path.is_file():
-                write_atomically(path, data, mode=0o444)
+            if digest not in self._whole:
+                self._whole.add(digest)
+                path = self._workspace.shared(digest)
+                if not path.is_file() or path.read_bytes() != data:
+                    write_atomically(path, data, mode=0o444)
         write_atomically(self._workspace.manifest(manifest.target), records.to_bytes(manifest))
 
 

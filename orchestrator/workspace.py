@@ -8,7 +8,7 @@
     build/cache/                      what saves time and decides nothing
     build/lock                        held while a build runs, by its commands too
 
-Every file appears whole or not at all: written under another name, flushed, then renamed.
+Every file appears whole or not at all: written under another name, then renamed.
 """
 
 from __future__ import annotations
@@ -103,10 +103,18 @@ def find_root(start: Path) -> Path:
     )
 
 
-def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Put a whole file in place; a reader sees the old one or the new one, also after a power cut.
+def has_targets(start: Path) -> bool:
+    """Whether ``start`` or a folder above it holds manifests/targets.toml."""
+    start = Path(os.path.realpath(start))
+    return any((folder / FILE).is_file() for folder in (start, *start.parents))
 
-    Raises `Missing` when the disk is full or the folder cannot be written.
+
+def write_atomically(path: Path, data: bytes, mode: int = 0o644, *, durable: bool = False) -> None:
+    """Put a whole file in place; a reader sees the old one or the new one.
+
+    After a power cut it may be empty, which every reader of records takes for damaged, so that the next build
+    makes it again; ``durable`` waits for the disk, for files that builds do not make again. Raises `Missing`
+    when the disk is full or the folder cannot be written.
     """
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,8 +122,9 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
         try:
             with open(temporary, "wb", opener=lambda p, flags: os.open(p, flags, mode)) as file:
                 file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

@@ -139,7 +139,7 @@ def _lock(workspace: Workspace, built: Built, write: bool, failed: bool) -> list
             return ["the lock was not written: a target failed"]
         if write:
             text = lock.to_text({**built.manifests, **manifests}, earlier)
-            write_atomically(path, text.encode())
+            write_atomically(path, text.encode(), durable=True)
             return [f"wrote {workspace.relative(path)}"]
         return lock.compare(manifests, earlier) if earlier is not None else []
     except ValueError as error:

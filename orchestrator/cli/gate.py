@@ -1,4 +1,4 @@
-"""``freshproof gate``: refuse a command unless the targets it relies on are proven fresh."""
+"""``freshproof gate``: refuse a command unless what it relies on is proven fresh."""
 
 from __future__ import annotations
 
@@ -8,66 +8,90 @@ from pathlib import Path
 
 import click
 
-from orchestrator.errors import FreshproofError, Refused
+from orchestrator.cli.behind import NOT_STARTED, CommandBehind, command_of
+from orchestrator.errors import BrokenRun, FreshproofError, Refused
+from orchestrator.foreign.admission import Checked, check_all, check_command, check_loaded, open_record
+from orchestrator.foreign.loaded import run_watched
+from orchestrator.foreign.made import Build
+from orchestrator.foreign.store import Store
 from orchestrator.gate import admit
-from orchestrator.model import Admission, State
+from orchestrator.model import Admission, Verdict
 from orchestrator.verdict_report import verdict_fields, verdict_lines
-from orchestrator.workspace import find_root
-
-NOT_STARTED = 125
-"""Exit code when there is a COMMAND and it did not begin."""
-
-_BEHIND = "freshproof.command"
+from orchestrator.workspace import has_targets
 
 
-class _WithCommand(click.Command):
-    """Takes what follows ``--`` for a command, whatever it looks like."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        cut = args.index("--") if "--" in args else len(args)
-        ctx.meta[_BEHIND] = tuple(args[cut + 1 :])
-        return super().parse_args(ctx, args[:cut])
-
-
-@click.command(cls=_WithCommand, short_help="Run a command only if the targets are proven fresh.")
+@click.command(cls=CommandBehind, short_help="Run a command only if the targets are proven fresh.")
 @click.argument("targets", nargs=-1, metavar="[TARGET]... [-- COMMAND...]")
-@click.option("--pid", "pids", multiple=True, type=int, help="Ask also that this process runs them.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document with every finding.")
 @click.pass_context
-def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> int:
+def command(ctx: click.Context, targets: tuple[str, ...], as_json: bool) -> int:
     """Check the TARGETS (default: all) against their sources, tools and plan as they are now.
 
-    Every file is read in full; no time stamp is trusted. With a COMMAND, it takes this command's place when
-    all are fresh. With --pid, a running process must map the targets' files, and none that was replaced. Exit
-    codes: 5 refused; with a COMMAND 125 when it was not started, else its own.
+    Every file is read in full; no time stamp is trusted. Where a build was recorded by `freshproof run`, its
+    products are checked too: with a COMMAND those that it is known to load. Then COMMAND runs while what it
+    really loads is watched, and all is judged once more at its end: if something changed, or something else
+    was loaded, the run is void. Exit codes: 5 refused; with a COMMAND 125 when it was not started, 6 when
+    its run is void, else its own.
     """
-    behind: tuple[str, ...] = ctx.meta[_BEHIND]
+    behind = command_of(ctx)
     if not behind:
-        admission = _ask(targets, pids)
-        _show(admission, as_json)
-        return 0 if admission.admitted else Refused.exit_code
+        return _answer(targets, as_json)
     try:
-        admission = _ask(targets, pids)
+        admission, recorded = _admission(targets), open_record(Path.cwd())
+        before = check_command(*recorded, behind, os.environ) if recorded else None
+        verdicts = _verdicts(admission, before)
+        if not _all_fresh(admission, before):
+            _show(verdicts, False, as_json)
+            return NOT_STARTED
+        if recorded is None or before is None:
+            return _become(behind)
+        code, loaded = run_watched(behind, os.environ, Path.cwd())
     except FreshproofError as error:
         click.echo(f"error: {error.what}\n  -> {error.remedy}", err=True)
         return NOT_STARTED
-    if not admission.admitted:
-        _show(admission, as_json)
-        return NOT_STARTED
-    return _become(behind)
+    return code if _still_holds(recorded, before, loaded, targets) else BrokenRun.exit_code
 
 
-def _ask(targets: tuple[str, ...], pids: tuple[int, ...]) -> Admission:
-    """What the gate says of the targets, and of the processes."""
-    admission = admit(Path.cwd(), targets)
-    if not pids:
-        return admission
-    from orchestrator.audit import originals_of, process_verdict
+def _answer(targets: tuple[str, ...], as_json: bool) -> int:
+    admission, recorded = _admission(targets), open_record(Path.cwd())
+    checked = check_all(*recorded, os.environ) if recorded else None
+    admitted = _all_fresh(admission, checked)
+    _show(_verdicts(admission, checked), admitted, as_json)
+    return 0 if admitted else Refused.exit_code
 
-    originals = originals_of(find_root(Path.cwd()), targets)
-    verdicts = (*admission.verdicts, *(process_verdict(originals, pid) for pid in pids))
-    fresh = all(verdict.state is State.FRESH for verdict in verdicts)
-    return Admission(verdicts, admission.artifacts if fresh else ())
+
+def _admission(targets: tuple[str, ...]) -> Admission | None:
+    """On the project's own targets; `None` where only another build system builds."""
+    if not targets and open_record(Path.cwd()) and not has_targets(Path.cwd()):
+        return None
+    return admit(Path.cwd(), targets)
+
+
+def _all_fresh(admission: Admission | None, checked: Checked | None) -> bool:
+    answers = [one.admitted for one in (admission, checked) if one is not None]
+    return bool(answers) and all(answers)
+
+
+def _verdicts(admission: Admission | None, checked: Checked | None) -> list[Verdict]:
+    own = list(admission.verdicts) if admission else []
+    return own + [verdict for _path, verdict in (checked.verdicts if checked else ())]
+
+
+def _still_holds(
+    recorded: tuple[Store, Build], before: Checked, loaded: tuple[str, ...], targets: tuple[str, ...]
+) -> bool:
+    """Judge again after the command; say on standard error why its run is void."""
+    try:
+        admission = _admission(targets)
+        after = check_loaded(*recorded, before, loaded, os.environ)
+    except FreshproofError as error:
+        click.echo(f"void: {error.what}", err=True)
+        return False
+    if _all_fresh(admission, after):
+        return True
+    click.echo("void: what this run used is no longer, or never was, what was admitted", err=True)
+    click.echo("\n".join(verdict_lines(v for v in _verdicts(admission, after) if v.findings)), err=True)
+    return False
 
 
 def _become(argv: tuple[str, ...]) -> int:
@@ -79,14 +103,14 @@ def _become(argv: tuple[str, ...]) -> int:
         return NOT_STARTED
 
 
-def _show(admission: Admission, as_json: bool) -> None:
+def _show(verdicts: list[Verdict], admitted: bool, as_json: bool) -> None:
     if as_json:
         document = {
             "schema": "freshproof/gate/1",
-            "admitted": admission.admitted,
-            "targets": [verdict_fields(verdict) for verdict in admission.verdicts],
+            "admitted": admitted,
+            "targets": [verdict_fields(verdict) for verdict in verdicts],
         }
         click.echo(json.dumps(document))
         return
-    click.echo("\n".join(verdict_lines(admission.verdicts)))
-    click.echo("admitted" if admission.admitted else "refused")
+    click.echo("\n".join(verdict_lines(verdicts)))
+    click.echo("admitted" if admitted else "refused")

@@ -34,7 +34,7 @@ def command(as_json: bool) -> None:
         raise AnswerIsNo(f"no .cu file in {root} or below", remedy="go to the folder that holds them")
     text = write_targets(root.name, sources, headers)
     project = parse_targets(text)
-    write_atomically(file, text.encode("utf-8", "surrogateescape"))
+    write_atomically(file, text.encode(), durable=True)
     if as_json:
         targets = [{"target": t.name, "kind": t.kind, "sources": t.sources} for t in project.targets]
         click.echo(json.dumps({"schema": "freshproof/init/1", "file": FILE, "targets": targets}))

@@ -127,7 +127,7 @@ def test_a_full_disk_is_explained(monkeypatch, tmp_path):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(Missing) as caught:
-        write_atomically(tmp_path / "f", b"x")
+        write_atomically(tmp_path / "f", b"x", durable=True)
     assert "free some space" in caught.value.remedy
     assert list(tmp_path.iterdir()) == []
 

@@ -157,6 +157,16 @@ def test_a_damaged_record_is_unproven_and_built_again(root, damage):
     assert "1 built, 1 fresh" in run(root, "build")[1]
 
 
+def test_damaged_shared_records_are_written_again(root):
+    assert run(root, "build")[0] == 0
+    for path in (root / "build" / "manifests" / "shared").iterdir():
+        path.chmod(0o644)
+        path.write_bytes(b"")
+    assert run(root, "gate")[0] == 5
+    assert "2 built" in run(root, "build")[1]
+    assert run(root, "gate")[0] == 0
+
+
 def test_the_lock_is_written_when_asked_for_and_compared_always(root):
     assert "lock" not in run(root, "build")[1]
     assert "wrote manifests/lock.json" in run(root, "build", "--lock")[1]
