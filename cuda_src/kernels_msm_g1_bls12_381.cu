@@ -3,5 +3,5 @@
 #include "params_bls12_381.cuh"
 #define FRESHPROOF_GROUP freshproof::G1<freshproof::Bls12_381>
 #define FRESHPROOF_PAIR_BOUNDS 128, 4
-#define FRESHPROOF_ACCUMULATE_BOUNDS 128, 3
+#define FRESHPROOF_ACCUMULATE_BOUNDS 128, 2
 #include "kernels/msm_group_kernels.cuh"

@@ -40,30 +40,6 @@ struct Stretches {
   }
 };
 
-// sum += point; complete. Inline over Fq, where the sum stays in registers, but for the rare case of equal points; over
-// Fq2 it does not fit there beside the products.
-template <class P>
-__device__ __forceinline__ void accumulate_point(Xyzz<Field<P>>& sum, const Affine<Field<P>>& point) {
-  using F = Field<P>;
-  if (point.is_identity()) return;
-  if (sum.is_identity()) {
-    sum = Xyzz<F>::from_affine(point);
-    return;
-  }
-  const F h = point.x * sum.zz - sum.x;
-  const F r = point.y * sum.zzz - sum.y;
-  if (h.is_zero()) {
-    sum = r.is_zero() ? inlined(dbl(outlined(point))) : Xyzz<F>::identity();
-  } else {
-    sum = add_differences(sum.x, sum.y, h, r, sum.zz, sum.zzz);
-  }
-}
-
-template <class Base>
-__device__ __forceinline__ void accumulate_point(Xyzz<Quadratic<Base>>& sum, const Affine<Quadratic<Base>>& point) {
-  add_to(sum, point);
-}
-
 template <class F>
 __device__ __forceinline__ void accumulate(const Source<F>& in, const Stretches& stretches, Xyzz<F>* sums,
                                            Xyzz<F>* partials, uint32_t* partial_buckets) {
@@ -89,7 +65,7 @@ __device__ __forceinline__ void accumulate(const Source<F>& in, const Stretches&
       while (next == k);
       target = sums + bucket;
     }
-    accumulate_point(sum, points.next());
+    add_hot(sum, points.next());
   }
   *target = sum;
 }

@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(128)
 }
 
 // A warp for each of the arrays * 2^(column_bits + 1) lines, in blocks of 128. See msm_reduce.cuh: sum_lines.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 2)
     msm_sum_lines(const freshproof::Xyzz<F>* in, const uint32_t* starts, uint32_t arrays, uint32_t row_bits,
                   uint32_t column_bits, freshproof::Xyzz<F>* out) {
   freshproof::msm::sum_lines<F>(in, starts, arrays, row_bits, column_bits, out);

@@ -42,7 +42,7 @@ __device__ __forceinline__ void sum_lines(const Xyzz<F>* in, const uint32_t* sta
   Xyzz<F> sum = Xyzz<F>::identity();
   for (uint32_t i = lane; i < count; i += LANES) {
     const uint32_t bucket = first + i * stride;
-    if (starts == nullptr || starts[bucket] != starts[bucket + 1]) add_to(sum, in[bucket]);
+    if (starts == nullptr || starts[bucket] != starts[bucket + 1]) add_hot(sum, in[bucket]);
   }
   sum = warp_sum(sum);
   if (lane == 0) out[warp] = sum;

@@ -23,12 +23,13 @@ extern "C" __global__ void __launch_bounds__(1024)
   freshproof::msm::scan_bins(bin_counts, bins, tile, bin_starts, bin_cursors, tile_starts);
 }
 
-// A block of 256 threads for each 1024 scalars; shared memory 4 * bins bytes.
-extern "C" __global__ void __launch_bounds__(256)
+// A block of 512 threads for each `scalars_a_tile` scalars; shared memory 8 * (bins + scalars_a_tile * windows) + 2048
+// bytes.
+extern "C" __global__ void __launch_bounds__(512)
     msm_partition(const uint4* scalars, uint32_t n, uint32_t bits, uint32_t windows, uint32_t sets, uint32_t low_bits,
-                  uint32_t bins, uint32_t* bin_cursors, uint16_t* lows, uint32_t* values) {
+                  uint32_t bins, uint32_t scalars_a_tile, uint32_t* bin_cursors, uint16_t* lows, uint32_t* values) {
   freshproof::msm::partition<freshproof::msm::ScalarParams>(scalars, n, {bits, windows, sets}, low_bits, bins,
-                                                           bin_cursors, lows, values);
+                                                           scalars_a_tile, bin_cursors, lows, values);
 }
 
 // At least as many blocks of 256 threads as there are tiles; shared memory 4 * 2^low_bits bytes.
@@ -52,10 +53,10 @@ extern "C" __global__ void __launch_bounds__(256)
   freshproof::msm::start_buckets(counts, bin_sizes, low_bits, align, starts, cursors, entries);
 }
 
-// As msm_count_buckets.
-extern "C" __global__ void __launch_bounds__(256)
+// At least as many blocks of 512 threads as there are tiles; shared memory 8 * 2^low_bits + 6 * tile + 2048 bytes.
+extern "C" __global__ void __launch_bounds__(512)
     msm_place(const uint16_t* lows, const uint32_t* values, const uint32_t* bin_starts, const uint32_t* tile_starts,
               uint32_t bins, uint32_t tile, uint32_t low_bits, uint32_t* cursors, uint32_t* entries) {
-  freshproof::msm::place(freshproof::msm::find_tile(bin_starts, tile_starts, bins, tile), lows, values, low_bits,
+  freshproof::msm::place(freshproof::msm::find_tile(bin_starts, tile_starts, bins, tile), tile, lows, values, low_bits,
                          cursors, entries);
 }

@@ -76,4 +76,43 @@ template <class F> __device__ FRESHPROOF_NOINLINE void double_times(Xyzz<F>& p, 
   for (uint32_t i = 0; i < times; ++i) p = inlined(dbl(outlined(p)));
 }
 
+// sum += other; complete. For hot loops: inline over Fq, where the sum stays in registers, but for the rare doubling;
+// over Fq2 it does not fit there beside the products.
+template <class P> __device__ __forceinline__ void add_hot(Xyzz<Field<P>>& sum, const Affine<Field<P>>& other) {
+  if (other.is_identity()) return;
+  if (sum.is_identity()) {
+    sum = Xyzz<Field<P>>::from_affine(other);
+    return;
+  }
+  const Field<P> h = other.x * sum.zz - sum.x;
+  const Field<P> r = other.y * sum.zzz - sum.y;
+  if (h.is_zero()) {
+    sum = r.is_zero() ? inlined(dbl(outlined(other))) : Xyzz<Field<P>>::identity();
+  } else {
+    sum = add_differences(sum.x, sum.y, h, r, sum.zz, sum.zzz);
+  }
+}
+
+template <class P> __device__ __forceinline__ void add_hot(Xyzz<Field<P>>& sum, const Xyzz<Field<P>>& other) {
+  if (other.is_identity()) return;
+  if (sum.is_identity()) {
+    sum = other;
+    return;
+  }
+  const Field<P> x = sum.x * other.zz;
+  const Field<P> y = sum.y * other.zzz;
+  const Field<P> h = other.x * sum.zz - x;
+  const Field<P> r = other.y * sum.zzz - y;
+  if (h.is_zero()) {
+    sum = r.is_zero() ? inlined(dbl(outlined(sum))) : Xyzz<Field<P>>::identity();
+  } else {
+    sum = add_differences(x, y, h, r, sum.zz * other.zz, sum.zzz * other.zzz);
+  }
+}
+
+template <class Base, class Point>
+__device__ __forceinline__ void add_hot(Xyzz<Quadratic<Base>>& sum, const Point& other) {
+  add_to(sum, other);
+}
+
 }  // namespace freshproof

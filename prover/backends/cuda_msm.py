@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from prover.backends import msm_plan
-from prover.backends.msm_plan import BATCH, FAN_IN, LEAST_CHUNK, SCALARS_A_BLOCK, SEGMENT, TILE, Group, Grid, Shape
+from prover.backends.msm_plan import (
+    BATCH,
+    FAN_IN,
+    LEAST_CHUNK,
+    SEGMENT,
+    SORT_THREADS,
+    TILE,
+    Grid,
+    Group,
+    Shape,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +36,7 @@ SORT_BLOCK = 256
 SCAN_BLOCK = 1024
 PAIR_BLOCKS_AN_SM: dict[Group, int] = {"g1": 4, "g2": 2}
 """Blocks that an SM's registers hold: the bounds in ``cuda_src/kernels_msm_*.cu``."""
-ACCUMULATE_BLOCKS_AN_SM: dict[Group, int] = {"g1": 3, "g2": 2}
+ACCUMULATE_BLOCKS_AN_SM: dict[Group, int] = {"g1": 2, "g2": 2}
 COUNT_BLOCKS_AN_SM = 8
 
 
@@ -173,25 +183,27 @@ class _Run:
         s = self.shape
         windows = (_u32(s.n), _u32(s.bits), _u32(s.windows), _u32(s.sets), _u32(s.low_bits), _u32(s.bins))
         low, tile = _u32(s.low_bits), (_u32(s.bins), _u32(TILE), _u32(s.low_bits))
-        bin_shared, bucket_shared, scan_shared = 4 * s.bins, 4 << s.low_bits, 4 * SORT_BLOCK
-        blocks = -(-s.n // SCALARS_A_BLOCK)
+        scan_shared = 4 * SORT_BLOCK
         self._counters.fill(0, self.stream)
-        counting = min(blocks, COUNT_BLOCKS_AN_SM * self.msm._multiprocessors)
-        self._go("msm_count_bins", counting, SORT_BLOCK, (scalars, *windows, "bin_counts"), bin_shared)
+        counting = min(-(-s.n // SORT_BLOCK), COUNT_BLOCKS_AN_SM * self.msm._multiprocessors)
+        self._go("msm_count_bins", counting, SORT_BLOCK, (scalars, *windows, "bin_counts"), 4 * s.bins)
         bins = ("bin_counts", _u32(s.bins), _u32(TILE), "bin_starts", "bin_cursors", "tile_starts")
         self._go("msm_scan_bins", 1, SCAN_BLOCK, bins, 4 * SCAN_BLOCK)
-        placed = ("bin_cursors", "lows", "values")
-        self._go("msm_partition", blocks, SORT_BLOCK, (scalars, *windows, *placed), bin_shared)
+        per_tile = s.scalars_a_tile
+        placed = (_u32(per_tile), "bin_cursors", "lows", "values")
+        shared = 8 * (s.bins + per_tile * s.windows) + 4 * SORT_THREADS
+        self._go("msm_partition", -(-s.n // per_tile), SORT_THREADS, (scalars, *windows, *placed), shared)
         tiles = ("bin_starts", "tile_starts", *tile)
-        self._go("msm_count_buckets", s.tiles, SORT_BLOCK, ("lows", *tiles, "counts"), bucket_shared)
+        self._go("msm_count_buckets", s.tiles, SORT_BLOCK, ("lows", *tiles, "counts"), 4 << s.low_bits)
         align = _u32(s.passes)
         self._go("msm_measure_bins", s.bins, SORT_BLOCK, ("counts", low, align, "bin_sizes"), scan_shared)
         made = ("starts", "cursors", "entries")
         self._go(
             "msm_start_buckets", s.bins, SORT_BLOCK, ("counts", "bin_sizes", low, align, *made), scan_shared
         )
+        shared = (8 << s.low_bits) + 6 * TILE + 4 * SORT_THREADS
         self._go(
-            "msm_place", s.tiles, SORT_BLOCK, ("lows", "values", *tiles, "cursors", "entries"), bucket_shared
+            "msm_place", s.tiles, SORT_THREADS, ("lows", "values", *tiles, "cursors", "entries"), shared
         )
 
     def pair(self) -> None:

@@ -15,12 +15,14 @@ Group = Literal["g1", "g2"]
 
 LOW_BITS = 11
 """Bucket bits that the sort's second pass handles: 2^11 counters of 4 bytes fit a block's default shared memory."""
-MAX_BINS = 12 * 1024
-"""Counters of the sort's first pass, in 48 KiB of shared memory."""
-TILE = 8192
-"""Pairs a block of the sort's second pass handles."""
-SCALARS_A_BLOCK = 1024
-"""Scalars a block of the sort's first pass handles: 256 threads, 4 each."""
+MAX_BINS = 8 * 1024
+"""Two counters each of the sort's first pass, in 64 KiB of its shared memory."""
+TILE = 14336
+"""Pairs a block of the sort's second pass handles: with its counters 102 KiB of shared memory, two blocks an SM."""
+PARTITION_SHARED = 112 * 1024
+"""Shared memory of a block of the sort's first pass: two blocks an SM."""
+SORT_THREADS = 512
+"""Threads of a block of either pass."""
 MAX_BITS = 24
 """Buckets' sums are reduced through lists of at most 2^6: (24 - 1) / 2 rounded up twice."""
 MAX_INDEX = (1 << 31) - 1
@@ -76,6 +78,13 @@ class Shape:
     def pairs(self) -> int:
         """Digits that are not 0, at most."""
         return self.n * self.windows
+
+    @property
+    def scalars_a_tile(self) -> int:
+        """Scalars that a block of the sort's first pass handles: what its shared memory holds, in even rounds."""
+        room = (PARTITION_SHARED - 4 * SORT_THREADS - 8 * self.bins) // (8 * self.windows)
+        step = SORT_THREADS // 2
+        return room // step * step if room >= step else max(1, room)
 
     @property
     def tiles(self) -> int:
