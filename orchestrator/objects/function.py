@@ -175,6 +175,7 @@ def _spills(
 ) -> tuple[int | None, int | None]:
     """Bytes that spill instructions store and load, each instruction counted once, as ptxas counts them.
 
+    Those to shared memory (a pragma asks for them) count too, which ptxas leaves out of its line.
     ptxas 13.0 marks those instructions. Without marks a function that uses no stack spills nothing; of any
     other nothing is known, since local arrays look the same.
     """
