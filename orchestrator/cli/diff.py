@@ -21,6 +21,7 @@ from orchestrator.objects.demangle import demangle
 from orchestrator.objects.function import Function
 
 _MOST_TEXTS = 40
+_MOST_SECTIONS = 12
 
 
 @click.command(short_help="Compare two builds: kernels, host code, texts.")
@@ -56,7 +57,7 @@ def summary_line(difference: Difference) -> str:
     parts += [f"{len(difference.sealed)} sealed parts differ"] if difference.sealed else []
     if difference.only_stamps:
         parts.append("only stamps differ")
-    else:
+    elif difference.has_host:
         parts.append("host code differs" if difference.host else "host code is the same")
     return "; ".join(parts)
 
@@ -79,8 +80,10 @@ def _show(console: Console, difference: Difference, every: bool) -> None:
         console.print(_kernel_table(rows))
         console.print()
     for title, parts in (("host code", difference.host), ("sealed", difference.sealed)):
-        for name, change in parts:
-            console.print(f"{title}: {name} {change}", markup=False)
+        if parts:
+            told = [f"{name} {change}" for name, change in parts[:_MOST_SECTIONS]]
+            more = f", and {len(parts) - _MOST_SECTIONS} more" if len(parts) > _MOST_SECTIONS else ""
+            console.print(f"{title}: {', '.join(told)}{more}", markup=False)
     for symbol, before, after in difference.stamps:
         console.print(f"stamp: {symbol} {before} -> {after}", markup=False)
     for sign, texts in (("-", difference.texts_removed), ("+", difference.texts_added)):

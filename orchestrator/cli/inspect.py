@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from rich.markup import escape
 
 from orchestrator.cli.object_tables import code_table, kernel_table
 from orchestrator.cli.terminal import bytes_progress, result_console
-from orchestrator.errors import AnswerIsNo, ConfigurationError, Undecided
+from orchestrator.errors import AnswerIsNo, Undecided
 from orchestrator.object_files import member_opener, open_object, reading
 from orchestrator.objects.contents import DEVICE_FORMS, Form, walk
 from orchestrator.objects.demangle import demangle
@@ -161,10 +160,7 @@ def _digests(path: Path, data: Bytes, every: bool) -> dict[str, str | None]:
 
 def _find(files: tuple[Path, ...], sought: str, as_json: bool) -> None:
     """Say where a text stands. Exit code 0 only if it was found; 3 if sealed parts may still hold it."""
-    try:
-        pattern = text_pattern(sought)
-    except re.error as error:
-        raise ConfigurationError(f"{sought} is no regular expression: {error}") from None
+    pattern = text_pattern(sought)
     results: dict[Path, Search] = {}
     for path in files:
         with reading(path):

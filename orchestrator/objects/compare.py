@@ -69,6 +69,8 @@ class Difference:
     only_stamps: bool
     """Not the same, and the same once the stamps are left out."""
     kernels: tuple[KernelChange, ...]
+    has_host: bool
+    """Whether there is host code to compare."""
     host: tuple[tuple[str, Change], ...]
     """Sections of host code that are not the same."""
     sealed: tuple[tuple[str, Change], ...]
@@ -151,6 +153,7 @@ def compare(old: Holdings, new: Holdings) -> Difference:
         same=same,
         only_stamps=not same and old.unstamped == new.unstamped,
         kernels=tuple(_kernel_changes(old.kernels, new.kernels)),
+        has_host=bool(old.host or new.host),
         host=tuple(_unlike(old.host, new.host)),
         sealed=tuple(_unlike(old.sealed, new.sealed)),
         texts_added=tuple(sorted(new.texts - old.texts)),

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from orchestrator.errors import ConfigurationError
 from orchestrator.objects.contents import HOST_FORMS, Form, OpenMember, Piece, walk
 from orchestrator.objects.elf import SHT_NOBITS, STT_CUDA_OBJECT, STT_OBJECT, Elf, Section, read_elf
 from orchestrator.objects.ptx import ptx_strings
@@ -40,12 +41,17 @@ class Search:
 
 
 def text_pattern(text: str) -> re.Pattern[bytes]:
-    """What to search for: ``/REGEX/``, or any other text as it is. Raises `re.error` for a wrong
-    expression.
+    """What to search for: ``/REGEX/``, or any other text as it is.
+
+    Raises `ConfigurationError` if REGEX is no regular expression.
     """
-    if len(text) > 2 and text.startswith("/") and text.endswith("/"):
+    if not (len(text) > 2 and text.startswith("/") and text.endswith("/")):
+        return re.compile(re.escape(text.encode()))
+    try:
         return re.compile(text[1:-1].encode(), re.DOTALL)
-    return re.compile(re.escape(text.encode()))
+    except re.error as error:
+        fault = f"{text} is no regular expression: {error}"
+        raise ConfigurationError(fault, remedy="without the slashes a text is taken as it is") from None
 
 
 def search(

@@ -1,0 +1,120 @@
+"""inspect and diff as a user meets them: what they say, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from orchestrator.cli import cli
+from orchestrator.errors import AnswerIsNo, ConfigurationError, FreshproofError, Undecided
+from orchestrator.objects.digests import file_digest
+from orchestrator.objects.elf import read_elf
+from orchestrator.objects.stamp import read_stamps
+
+OBJECTS = Path(__file__).parents[1] / "data" / "objects"
+
+
+def invoke(*arguments: object) -> tuple[object, str]:
+    """The command's own answer and what it printed; typed errors come through."""
+    result = CliRunner().invoke(cli, [str(a) for a in arguments], standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.return_value, result.output
+
+
+def written(tmp_path: Path, name: str, data: bytes) -> Path:
+    path = tmp_path / name
+    path.write_bytes(data)
+    return path
+
+
+def test_inspect_shows_every_kernel_with_its_measures() -> None:
+    _code, shown = invoke("inspect", OBJECTS / "sm_90.cubin")
+    assert "\x1b" not in shown
+    (row,) = [line.split() for line in shown.splitlines() if line.startswith("spills ")]
+    assert row == ["spills", "sm_90", "24", "32/32", "40", "40", "0", "536", "1,664"]
+    assert "void add<float>(float*, float const*, int)" in shown
+    assert "ptxas V13.0.88 -arch sm_90 -m 64" in shown
+    assert "not written: the placeholder" in shown
+
+
+def test_inspect_says_what_needs_another_compile() -> None:
+    assert (
+        "PTX only: the driver compiles it when it is loaded" in invoke("inspect", OBJECTS / "sample.ptx")[1]
+    )
+    shown = invoke("inspect", OBJECTS / "sample.ltoir")[1]
+    assert "no machine code: the device link makes it" in shown
+    assert "its body is obfuscated" in shown
+    assert "no device code" in invoke("inspect", OBJECTS / "host.so")[1]
+
+
+def test_inspect_as_json() -> None:
+    _code, shown = invoke("inspect", "--json", "--digests", "--texts", OBJECTS / "size.fatbin")
+    (file,) = json.loads(shown)["files"]
+    assert file["form"] == "fatbin"
+    assert file["digests"]["file"] == file_digest((OBJECTS / "size.fatbin").read_bytes())
+    assert set(file["digests"]) == {"file", "normalised", "unstamped", "device"}
+    assert [(p["form"], p["arch"], p["compression"]) for p in file["pieces"][1:]] == [
+        ("cubin", "sm_90", "zstd"),
+        ("ptx", "compute_90", "zstd"),
+    ]
+    kernels = {f["demangled"]: f["registers"] for f in file["pieces"][1]["functions"]}
+    assert kernels["void add<float>(float*, float const*, int)"] == 12
+    assert "pin_abc %d\n" in file["texts"]
+
+
+def test_find() -> None:
+    _code, shown = invoke("inspect", "--find", "pin_abc", OBJECTS / "size.fatbin", OBJECTS / "none.fatbin")
+    assert shown.count("$str") == 4
+    assert "entry 1 (sm_90) .nv.global.init, $str at byte 0x1d84: 'pin_abc %d" in shown
+    with pytest.raises(AnswerIsNo, match="'pin_xyz' is not in"):
+        invoke("inspect", "--find", "pin_xyz", OBJECTS / "none.fatbin")
+    with pytest.raises(Undecided, match="obfuscated"):
+        invoke("inspect", "--find", "pin_xyz", OBJECTS / "none.fatbin", OBJECTS / "lto.fatbin")
+    with pytest.raises(ConfigurationError, match="no regular expression"):
+        invoke("inspect", "--find", "/(/", OBJECTS / "none.fatbin")
+
+
+def test_diff(tmp_path: Path) -> None:
+    data = (OBJECTS / "sm_90.cubin").read_bytes()
+    before = written(tmp_path, "before", data)
+    assert invoke("diff", before, before) == (0, "identical, byte by byte\n")
+    after = written(tmp_path, "after", data.replace(b"pin_abc", b"pin_abd"))
+    code, shown = invoke("diff", before, after)
+    assert code == 1
+    assert shown.splitlines()[-1] == "1 of 4 kernels changed"
+    assert "- 'pin_abc %d\\n'" in shown
+    assert "+ 'pin_abd %d\\n'" in shown
+    assert [line.split()[0] for line in shown.splitlines() if "data it refers to" in line] == ["hello"]
+
+
+def test_diff_of_builds_that_differ_in_the_stamp(tmp_path: Path) -> None:
+    data = (OBJECTS / "sm_90.cubin").read_bytes()
+    (stamp,) = read_stamps(read_elf(data))
+    other = data[: stamp.offset] + b"7" * 64 + data[stamp.offset + 64 :]
+    code, shown = invoke("diff", written(tmp_path, "a", data), written(tmp_path, "b", other))
+    assert code == 1
+    assert shown.splitlines()[-1] == "0 of 4 kernels changed; only stamps differ"
+
+
+def test_diff_as_json() -> None:
+    code, shown = invoke("diff", "--json", OBJECTS / "sm_75.cubin", OBJECTS / "sm_90.cubin")
+    document = json.loads(shown)
+    assert code == 1
+    assert document["summary"] == "0 of 8 kernels changed, 4 added, 4 removed"
+    assert {kernel["change"] for kernel in document["kernels"]} == {"added", "removed"}
+
+
+@pytest.mark.parametrize(
+    "command", [["inspect"], ["inspect", "--find", "x"], ["diff", OBJECTS / "sm_90.cubin"]]
+)
+def test_a_damaged_file_is_named_with_the_byte(tmp_path: Path, command: list[object]) -> None:
+    cut = written(tmp_path, "cut.cubin", (OBJECTS / "sm_90.cubin").read_bytes()[:-8])
+    with pytest.raises(FreshproofError) as caught:
+        invoke(*command, cut)
+    assert caught.value.exit_code == 2
+    assert str(cut) in caught.value.what
+    assert "byte 0x" in caught.value.what
