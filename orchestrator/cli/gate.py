@@ -10,14 +10,20 @@ import click
 
 from orchestrator.cli.behind import NOT_STARTED, CommandBehind, command_of
 from orchestrator.errors import BrokenRun, FreshproofError, Refused
-from orchestrator.foreign.admission import Checked, check_all, check_command, check_loaded, open_record
+from orchestrator.foreign.admission import (
+    Checked,
+    check_all,
+    check_command,
+    check_loaded,
+    has_targets,
+    open_record,
+)
 from orchestrator.foreign.loaded import run_watched
 from orchestrator.foreign.made import Build
 from orchestrator.foreign.store import Store
 from orchestrator.gate import admit
 from orchestrator.model import Admission, Verdict
 from orchestrator.verdict_report import verdict_fields, verdict_lines
-from orchestrator.workspace import has_targets
 
 
 @click.command(cls=CommandBehind, short_help="Run a command only if the targets are proven fresh.")

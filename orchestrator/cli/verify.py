@@ -15,7 +15,8 @@ from rich.table import Table
 
 from orchestrator.cli.object_tables import new_table
 from orchestrator.cli.terminal import result_console
-from orchestrator.errors import AnswerIsNo, Refused
+from orchestrator.errors import AnswerIsNo, ConfigurationError, Refused
+from orchestrator.foreign.admission import Checked, check_all, has_targets, open_record
 from orchestrator.gate import admit
 from orchestrator.model import Admission, Link, Manifest, Observation, State, Verdict
 from orchestrator.rebuild import Rebuilt, rebuild
@@ -47,13 +48,22 @@ _DEMANDS = {
 def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
     """Check TARGETS (default: all) link by link: plan, inputs, toolchain, artifact, contents, stamp.
 
-    Every file is read in full. With --rebuild, what is fresh is also built a second time: cubins, fat
-    binaries and PTX must come out byte for byte, the rest up to noise such as temporary names. Exit codes:
+    Every file is read in full. Where `freshproof run` recorded a build, its products are checked as well, and
+    the processes that still run what it replaced. With --rebuild, what is fresh is also built a second time:
+    cubins, fat binaries and PTX must come out byte for byte, the rest up to noise such as temporary names.
+    Exit codes:
     0 all are fresh (and the same), 1 a second build differs, 5 one is stale or unproven.
     """
+    recorded = None if targets else open_record(Path.cwd())
+    if recorded is not None and not has_targets(Path.cwd()):
+        if again:
+            raise ConfigurationError("--rebuild needs targets of targets.toml", remedy="leave it out")
+        return _show_recorded(Admission((), ()), {}, check_all(*recorded, os.environ), as_json)
     workspace = Workspace(find_root(Path.cwd()))
     admission = admit(workspace.root, targets)
     details = _details(workspace, admission)
+    if recorded is not None and not again:
+        return _show_recorded(admission, details, check_all(*recorded, os.environ), as_json)
     rebuilt: tuple[Rebuilt, ...] = ()
     if again and admission.admitted:
         rebuilt = rebuild(workspace, targets, os.environ, lambda text: click.echo(text, err=True))
@@ -68,6 +78,19 @@ def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
     if not admission.admitted:
         return Refused.exit_code
     return 0 if all(one.kept for one in rebuilt) else AnswerIsNo.exit_code
+
+
+def _show_recorded(own: Admission, details: dict[str, _Detail], checked: Checked, as_json: bool) -> int:
+    """The project's own targets, then what other build systems made."""
+    admission = Admission((*own.verdicts, *(verdict for _path, verdict in checked.verdicts)), own.artifacts)
+    leftover = [path.removeprefix(f"{checked.build.root}/") for path in checked.leftover]
+    if as_json:
+        click.echo(json.dumps({**_document(admission, details), "left_over": leftover}, indent=2))
+    else:
+        _show(admission, details)
+        if leftover:
+            click.echo("left over from earlier builds and used by nothing: " + ", ".join(leftover))
+    return 0 if admission.admitted else Refused.exit_code
 
 
 @dataclass(frozen=True, slots=True)

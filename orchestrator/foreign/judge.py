@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orchestrator.digests import Digests, Unreadable
 from orchestrator.errors import BuildFailed, Missing
 from orchestrator.evidence import Observer, compare_tools, digest_tools, paths_of
 from orchestrator.foreign.compile_record import recorded_toolchain
+from orchestrator.foreign.contents import read_pieces
 from orchestrator.foreign.made import Build, Made, Receipt
 from orchestrator.foreign.provenance import AGAIN, chain, members_of
 from orchestrator.foreign.receipt import look, programs, variables
-from orchestrator.foreign.sources import can_matter
+from orchestrator.foreign.sources import can_matter, is_unit
 from orchestrator.foreign.steps import Tool
 from orchestrator.foreign.store import Damaged, Store
 from orchestrator.freshness import judge
 from orchestrator.model import Digest, Evidence, Link, Manifest, Observation, Tools, Verdict
 from orchestrator.toolchain import Toolchain
 
-REQUIRED = frozenset({Link.PLAN, Link.INPUTS, Link.TOOLCHAIN, Link.ARTIFACT})
+_ALWAYS = frozenset({Link.PLAN, Link.INPUTS, Link.ARTIFACT})
 
 
 @dataclass(slots=True)
@@ -59,7 +60,9 @@ class Judge:
             rows += self._of_step(step, own)
             rows += members_of(step, self.build.made, self._now)
         unique = {(o.code, o.subject, o.recorded, o.observed): o for o in rows}
-        required = REQUIRED | ({Link.MEMBERS} if made.inputs else frozenset())
+        required = _ALWAYS | ({Link.MEMBERS} if made.inputs else frozenset())
+        if made.content.pieces or any(m.manifest for m in steps):
+            required |= {Link.TOOLCHAIN}
         return judge(Evidence(self.shown(at or path), required, tuple(unique.values())))
 
     def shown(self, path: str) -> str:
@@ -71,6 +74,15 @@ class Judge:
         note = f"{self.shown(path)}: was made by no recorded step"
         missing = Observation(Link.PLAN, "not-recorded", path, None, None, note, AGAIN)
         return judge(Evidence(self.shown(path), frozenset({Link.PLAN}), (missing,)))
+
+    def digest(self, path: str) -> Digest | None:
+        """Of a file now; `None` if it is not there or cannot be read."""
+        now = self._now(path)
+        return None if isinstance(now, Unreadable) else now
+
+    def holds_code(self, path: str) -> bool:
+        """Whether device code is in a file."""
+        return bool(read_pieces(path))
 
     def _load(self, steps: Iterable[Made]) -> None:
         """Read everything that will be asked for, in parallel."""
@@ -121,7 +133,7 @@ class Judge:
         if isinstance(manifest, str):
             yield self._doubt(made, manifest)
             return
-        yield from self._observer.inputs(manifest)
+        yield from map(self._in_words, self._observer.inputs(manifest))
         try:
             toolchain = recorded_toolchain(manifest, self._toolchains)
         except (BuildFailed, Missing) as error:
@@ -129,10 +141,18 @@ class Judge:
             return
         if toolchain not in self._tools:
             self._tools[toolchain] = digest_tools(toolchain.components, self.digests)
-        yield from compare_tools(manifest, self._tools[toolchain])
+        yield from map(self._in_words, compare_tools(manifest, self._tools[toolchain]))
+
+    def _in_words(self, o: Observation) -> Observation:
+        """An observation with the project's own files named as people know them."""
+        note = o.note.removeprefix(f"{self.build.root}/")
+        return replace(o, subject=self.shown(o.subject), note=note, remedy=AGAIN)
 
     def _materials(self, made: Made) -> Iterator[Observation]:
         """What a host compiler or rustc read, and the program itself."""
+        count = f"{len(made.materials)} files"
+        if made.materials:
+            yield Observation(Link.INPUTS, "materials", made.path, count, count)
         for path, recorded in made.materials:
             now = self._now(path)
             shown = self.shown(path)
@@ -145,7 +165,7 @@ class Judge:
 
     def _surroundings(self, made: Made) -> Iterator[Observation]:
         """Variables and tools of the build beside those of now."""
-        receipt = self._receipt(made)
+        receipt = self._receipt(made.receipt)
         if isinstance(receipt, str):
             yield Observation(Link.PLAN, "no-receipt", made.path, None, None, receipt, AGAIN)
             return
@@ -170,14 +190,20 @@ class Judge:
                 continue
             if made.listed and path in own and path not in steering:
                 continue
-            if can_matter(path, made.listed, steering):
+            joined = code == "file-appeared" and made.mode == "join" and is_unit(path)
+            if can_matter(path, made.listed, steering) or (joined and not self._was_built_since(path)):
                 note = f"{self.shown(path)} {what} the recorded build"
                 yield Observation(Link.INPUTS, code, self.shown(path), "as built", None, note, AGAIN)
+
+    def _was_built_since(self, path: str) -> bool:
+        """Whether a recorded build ran with the file there: what it then left alone does not need it."""
+        last = self._receipt(self.build.receipt)
+        return isinstance(last, Receipt) and path in last.files
 
     def _changed(self, name: Digest) -> tuple[tuple[str, str, str], ...]:
         """Files of the project that are not as in a receipt: path, code, in words."""
         if name not in self._changes:
-            receipt = self._receipts.get(name)
+            receipt = self._receipt(name)
             self._changes[name] = tuple(self._differences(receipt)) if isinstance(receipt, Receipt) else ()
         return self._changes[name]
 
@@ -225,13 +251,13 @@ class Judge:
                 self._manifests[made.manifest] = str(error)
         return self._manifests[made.manifest]
 
-    def _receipt(self, made: Made) -> Receipt | str:
-        if made.receipt not in self._receipts:
+    def _receipt(self, name: Digest) -> Receipt | str:
+        if name not in self._receipts:
             try:
-                self._receipts[made.receipt] = self.store.read_receipt(made.receipt)
+                self._receipts[name] = self.store.read_receipt(name)
             except Damaged as error:
-                self._receipts[made.receipt] = str(error)
-        return self._receipts[made.receipt]
+                self._receipts[name] = str(error)
+        return self._receipts[name]
 
 
 def _lists_beside(made: Made) -> tuple[str, ...]:

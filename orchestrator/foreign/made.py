@@ -89,6 +89,8 @@ class Build:
     run: int = 0
     lost: tuple[str, ...] = ()
     """What the last build hid from the observer, in words."""
+    receipt: Digest = ""
+    """Of the project at the last build."""
     made: Mapping[str, Made] = field(default_factory=dict)
 
 

@@ -55,6 +55,8 @@ def _input(
     if isinstance(now, Unreadable):
         yield Observation(Link.MEMBERS, "member-unreadable", path, recorded, None, str(now), AGAIN)
         return
+    if maker is not None and maker.content.form == "shared library":
+        recorded = maker.content.digest  # what counts is the one that will be loaded
     if maker is not None and maker.content.digest != recorded:
         if recorded in maker.earlier:
             note = f"{into} was made with an older {path}, which has been made again since"

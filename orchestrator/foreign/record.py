@@ -119,6 +119,7 @@ class Recorder:
             code=observed.code,
             run=run_number,
             lost=observed.lost,
+            receipt=name,
             made=made,
         )
         self.store.write(build)

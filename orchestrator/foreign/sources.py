@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 _CODE = re.compile(r"\.(?:cu|cuh|c|cc|cpp|cxx|c\+\+|C|h|hh|hpp|hxx|h\+\+|inl|inc|ipp|tcc|ptx|rs|s|S|asm)$")
+_UNIT = re.compile(r"\.(?:cu|c|cc|cpp|cxx|c\+\+|C|ptx|s|S|asm)$")
 _PROSE = re.compile(
     r"(?:\.(?:md|rst|adoc|png|jpe?g|gif|svg|pdf|tex|bib)|(?:^|/)\.git(?:ignore|attributes|modules)"
     r"|(?:^|/)(?:LICENSE|COPYING|NOTICE|AUTHORS)(?:[-.]\w+)?)$"
@@ -27,6 +28,13 @@ MARKERS = frozenset({"CACHEDIR.TAG", "CMakeCache.txt", ".ninja_log", "pyvenv.cfg
 def is_code(path: str) -> bool:
     """Source text that a step either reads itself, and then it is in its closure, or does not need."""
     return _CODE.search(path) is not None
+
+
+def is_unit(path: str) -> bool:
+    """Source text that is compiled by itself: where build systems gather sources by pattern, a new one is
+    built in.
+    """
+    return _UNIT.search(path) is not None
 
 
 def is_prose(path: str) -> bool:

@@ -81,7 +81,7 @@ class Store:
     def write(self, build: Build) -> None:
         """Put the record in place, and take away documents that it no longer names."""
         write_atomically(self.folder / "record.json", build_bytes(build))
-        named = {m.receipt for m in build.made.values()} | {m.manifest for m in build.made.values()}
+        named = {build.receipt, *(name for m in build.made.values() for name in (m.receipt, m.manifest))}
         for kind in ("receipts", "manifests"):
             for path in (self.folder / kind).glob("*.json"):
                 if f"sha256:{path.stem}" not in named:

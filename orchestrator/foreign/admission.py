@@ -1,0 +1,141 @@
+"""Whether what other build systems built may be used: for a whole project, and for one command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.errors import Refused
+from orchestrator.foreign.judge import Judge
+from orchestrator.foreign.loaded import libraries_of, named_files, replaced_files
+from orchestrator.foreign.made import Build
+from orchestrator.foreign.provenance import ends
+from orchestrator.foreign.receipt import is_below
+from orchestrator.foreign.store import Damaged, Store, find_store
+from orchestrator.freshness import judge
+from orchestrator.model import Evidence, Link, Observation, State, Verdict
+from orchestrator.targets import FILE
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Verdicts on recorded builds."""
+
+    verdicts: tuple[tuple[str, Verdict], ...]
+    """Those that decide, with the path of each product."""
+    leftover: tuple[str, ...]
+    """Products of earlier builds that nothing uses."""
+    build: Build
+
+    @property
+    def admitted(self) -> bool:
+        """Whether everything is fresh."""
+        return bool(self.verdicts) and all(v.state is State.FRESH for _path, v in self.verdicts)
+
+
+def open_record(start: Path) -> tuple[Store, Build] | None:
+    """The record of the nearest project; `None` without one. Raises `Refused` for one that is damaged."""
+    store = find_store(start)
+    if store is None:
+        return None
+    try:
+        build = store.read()
+    except Damaged as error:
+        raise Refused(str(error), remedy="build again behind `freshproof run --`") from None
+    return None if build is None else (store, build)
+
+
+def has_targets(start: Path) -> bool:
+    """Whether ``start`` or a folder above it holds manifests/targets.toml."""
+    start = Path(os.path.realpath(start))
+    return any((folder / FILE).is_file() for folder in (start, *start.parents))
+
+
+def check_all(store: Store, build: Build, environ: Mapping[str, str]) -> Checked:
+    """Every product that counts, and every process that still runs what has been replaced."""
+    look = Judge(store, build, environ)
+    counting, leftover = ends(build.made)
+    verdicts = [(path, look.verdict(path)) for path in counting]
+    verdicts += [("", verdict) for verdict in _processes(build)]
+    return Checked(tuple(verdicts), leftover, build)
+
+
+def check_command(store: Store, build: Build, argv: Sequence[str], environ: Mapping[str, str]) -> Checked:
+    """What a command is known to load; everything, if that is nothing recorded."""
+    look = Judge(store, build, environ)
+    files = named_files(argv, environ)
+    libraries = [path for file in files for path in libraries_of(file, environ)]
+    verdicts = _on_files(look, build, (*files, *libraries))
+    if not verdicts:
+        verdicts = [(path, look.verdict(path)) for path in ends(build.made)[0]]
+    return Checked(tuple(verdicts), (), build)
+
+
+def check_loaded(
+    store: Store, build: Build, before: Checked, loaded: Iterable[str], environ: Mapping[str, str]
+) -> Checked:
+    """The same again after the command ran, and what it was seen to load."""
+    look = Judge(store, build, environ)
+    judged = {path for path, _verdict in before.verdicts}
+    verdicts = _on_files(look, build, dict.fromkeys((*(p for p in judged if os.path.isabs(p)), *loaded)))
+    again = {path for path, _verdict in verdicts}
+    verdicts += [(path, look.verdict(path)) for path in judged - again if path in build.made]
+    return Checked(tuple(verdicts), (), build)
+
+
+def _on_files(look: Judge, build: Build, files: Iterable[str]) -> list[tuple[str, Verdict]]:
+    """Verdicts on those of ``files`` that a recorded build made, or that lie where it should have."""
+    by_digest = {m.content.digest: m.path for m in build.made.values()}
+    by_name = {os.path.basename(m.path): m.path for m in build.made.values() if _is_library(m.content.form)}
+    roots = (build.root,)
+    found: dict[str, Verdict] = {}
+    for path in files:
+        if path in build.made:
+            found[path] = look.verdict(path)
+            continue
+        digest = look.digest(path)
+        name = os.path.basename(path)
+        if digest in by_digest:
+            found[path] = look.verdict(by_digest[digest], path)
+        elif name in by_name:
+            found[path] = _other_copy(look, path, by_name[name], digest)
+        elif is_below(path, roots) and look.holds_code(path):
+            found[path] = look.unrecorded(path)
+    return list(found.items())
+
+
+def _is_library(form: str) -> bool:
+    return form == "shared library"
+
+
+def _other_copy(look: Judge, path: str, recorded: str, digest: str | None) -> Verdict:
+    """A library that goes by the name of a recorded one and is not it."""
+    wanted = look.build.made[recorded].content.digest
+    note = f"{path} would be loaded; the recorded build made {recorded}"
+    remedy = "see to LD_LIBRARY_PATH and the program's RUNPATH"
+    observation = Observation(Link.LOADED, "other-copy", path, wanted, digest, note, remedy)
+    return judge(Evidence(look.shown(path), frozenset({Link.LOADED}), (observation,)))
+
+
+def _processes(build: Build) -> list[Verdict]:
+    """Running processes that map what a build has replaced since."""
+    verdicts = []
+    for pid, name, path in replaced_files():
+        if path in build.made or _alias(build, path):
+            target = f"process {pid} ({name})"
+            note = f"{target} still runs an older {path.removeprefix(build.root + '/')}"
+            observation = Observation(
+                Link.LOADED, "old-code-running", path, "as built", "replaced", note, f"restart process {pid}"
+            )
+            verdicts.append(judge(Evidence(target, frozenset({Link.LOADED}), (observation,))))
+    return verdicts
+
+
+def _alias(build: Build, path: str) -> bool:
+    """Whether a product of that name lies beside its hash folder, as cargo puts it."""
+    name = os.path.basename(path)
+    return is_below(path, (build.root,)) and any(
+        os.path.basename(m.path).startswith(f"{name}-") for m in build.made.values()
+    )

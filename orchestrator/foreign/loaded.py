@@ -1,0 +1,106 @@
+"""What a program loads: asked of the loader before, seen by it while the program runs, and in /proc."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from orchestrator.foreign.native import library
+from orchestrator.foreign.observe import run_through
+from orchestrator.foreign.receipt import full
+
+_LISTED = re.compile(r"^\s+(?:\S+ => )?(/.*?) \(0x[0-9a-f]+\)$", re.MULTILINE)
+_PT_INTERP = 3
+
+
+def named_files(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The program of a command and every file that its words name, those in quoted commands too."""
+    found: dict[str, None] = {}
+    program = shutil.which(argv[0], path=environ.get("PATH"))
+    if program:
+        found[full(program)] = None
+    for word in argv[1:]:
+        for part in (word, word.partition("=")[2], *_parts(word)):
+            if part and os.path.isfile(part):
+                found[full(part)] = None
+    return tuple(found)
+
+
+def _parts(word: str) -> list[str]:
+    try:
+        return shlex.split(word) if " " in word else []
+    except ValueError:
+        return []
+
+
+def libraries_of(program: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The libraries that the loader would take for a program, without running it; none for other files."""
+    loader = _interpreter(program)
+    if loader is None:
+        return ()
+    command = (loader, "--list", program)
+    environment = {n: v for n, v in environ.items() if n not in ("LD_AUDIT", "LD_TRACE_LOADED_OBJECTS")}
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    except OSError:
+        return ()
+    return tuple(full(path) for path in _LISTED.findall(done.stdout))
+
+
+def _interpreter(program: str) -> str | None:
+    """The loader that an ELF program asks for."""
+    try:
+        with open(program, "rb") as file:
+            head = file.read(64)
+            if head[:6] != b"\x7fELF\x02\x01" or len(head) < 64:
+                return None
+            (start,) = struct.unpack_from("<Q", head, 32)
+            size, count = struct.unpack_from("<HH", head, 54)
+            for number in range(count):
+                file.seek(start + number * size)
+                entry = file.read(56)
+                if len(entry) == 56 and struct.unpack_from("<I", entry)[0] == _PT_INTERP:
+                    offset, _address, _physical, length = struct.unpack_from("<QQQQ", entry, 8)
+                    file.seek(offset)
+                    return os.fsdecode(file.read(min(length, 4096)).rstrip(b"\0"))
+    except OSError:
+        pass
+    return None
+
+
+def run_watched(argv: Sequence[str], environ: Mapping[str, str], folder: Path) -> tuple[int, tuple[str, ...]]:
+    """Run a command; its exit code, and every file that it and its children mapped as code.
+
+    Raises `orchestrator.errors.Missing` if it cannot be started.
+    """
+    with tempfile.TemporaryDirectory(prefix="freshproof-") as private:
+        log = Path(private) / "loads"
+        log.touch()
+        audit = ":".join(filter(None, (str(library("loads")), environ.get("LD_AUDIT", ""))))
+        code = run_through(argv, {**environ, "LD_AUDIT": audit, "FRESHPROOF_LOADS_LOG": str(log)}, folder)
+        lines = log.read_bytes().splitlines()
+    return code, tuple(dict.fromkeys(os.fsdecode(line.partition(b"\t")[2]) for line in lines))
+
+
+def replaced_files() -> Iterator[tuple[int, str, str]]:
+    """Files that running processes still map though another lies in their place, or none: process, its name,
+    path. Processes of other users are passed over.
+    """
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        try:
+            maps = Path(entry.path, "maps").read_bytes()
+            name = Path(entry.path, "comm").read_text(errors="replace").strip()
+        except OSError:
+            continue
+        gone = {line.split(None, 5)[5] for line in maps.splitlines() if line.endswith(b" (deleted)")}
+        for path in sorted(gone):
+            yield int(entry.name), name, os.fsdecode(path.removesuffix(b" (deleted)"))
