@@ -1,0 +1,69 @@
+"""A workload for ``freshproof bench``: proofs of a synthetic circuit, made on first use.
+
+    python benchmarks/synthetic.py --curve bls12_381 --log-domain 18 --binary 0.9 --backend cuda
+
+The circuit fills its domain to the last row. Key and witness follow from the seed, so they are the same on
+every machine; they are kept in build/circuits. Then this process is `groth16 worker` on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prover import setup, synth
+from prover.formats.wtns import write_wtns
+from prover.loading import artifact_from_orchestrator, checkout, open_generator
+from prover.params import CURVES, Curve
+from prover.worker import serve
+
+if TYPE_CHECKING:
+    from prover.loading import FindArtifact
+
+SEED = "bench"
+
+
+def circuit(curve: Curve, log_domain: int, binary: float) -> tuple[Path, Path]:
+    """The paths of the key and the witness, whether they exist or not."""
+    folder = checkout() / "build" / "circuits"
+    name = f"{curve.name}-{log_domain}-{round(100 * binary)}"
+    return folder / f"{name}.zkey", folder / f"{name}.wtns"
+
+
+def ensure(
+    curve: Curve, log_domain: int, binary: float, backend: str, find: FindArtifact
+) -> tuple[Path, Path]:
+    """Make the files if they are not there. The key is written last, and whole."""
+    zkey, wtns = circuit(curve, log_domain, binary)
+    if zkey.exists() and wtns.exists():
+        return zkey, wtns
+    zkey.parent.mkdir(parents=True, exist_ok=True)
+    shape = synth.Shape(curve, synth.constraints_filling(log_domain), binary, SEED)
+    system, witness = synth.synthesize(shape)
+    write_wtns(wtns, curve, witness)
+    generator = open_generator(backend, curve, find)
+    unfinished = zkey.with_suffix(f".{os.getpid()}")
+    setup.write_test_key(unfinished, system, setup.seeded_trapdoor(curve, SEED), generator)
+    unfinished.replace(zkey)
+    return zkey, wtns
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--curve", choices=[c.name for c in CURVES], required=True)
+    parser.add_argument("--log-domain", type=int, required=True)
+    parser.add_argument("--binary", type=float, default=0.0, help="share of the wires that are 0 or 1")
+    parser.add_argument("--backend", required=True)
+    options = parser.parse_args()
+    curve = next(c for c in CURVES if c.name == options.curve)
+    files = ensure(curve, options.log_domain, options.binary, options.backend, artifact_from_orchestrator)
+    return serve(*files, options.backend)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
