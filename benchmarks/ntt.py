@@ -1,7 +1,7 @@
 """Times transforms over Fr on the GPU, each checked before it is timed.
 
-    python benchmarks/ntt.py [--curve bls12_381] [--sizes 18,20:7.7.6,24,24:9.9.6]
-    python benchmarks/ntt.py --cubin trial.cubin     a build apart from the targets, not gated: for trials
+    python -m benchmarks.ntt [--curve bls12_381] [--sizes 18,20:7.7.6,24,24:9.9.6]
+    python -m benchmarks.ntt --cubin trial.cubin     a build apart from the targets, not gated: for trials
 
 Data is random and resident; times are CUDA events around whole transforms, medians of the repeats after
 warm-up. The floor is the time of the products alone at the measured rate of the multiply pipe.

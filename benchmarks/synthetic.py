@@ -1,6 +1,6 @@
 """A workload for ``freshproof bench``: proofs of a synthetic circuit, made on first use.
 
-    python benchmarks/synthetic.py --curve bls12_381 --log-domain 18 --binary 0.9 --backend cuda
+    python -m benchmarks.synthetic --curve bls12_381 --log-domain 18 --binary 0.9 --backend cuda
 
 The circuit fills its domain to the last row. Key and witness follow from the seed, so they are the same on
 every machine; they are kept in build/circuits. Then this process is `groth16 worker` on them.
