@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestrator.errors import FreshproofError
 from prover import setup, synth
 from prover.formats.wtns import write_wtns
 from prover.loading import artifact_from_orchestrator, checkout, open_generator
@@ -61,7 +62,11 @@ def main() -> int:
     parser.add_argument("--backend", required=True)
     options = parser.parse_args()
     curve = next(c for c in CURVES if c.name == options.curve)
-    files = ensure(curve, options.log_domain, options.binary, options.backend, artifact_from_orchestrator)
+    try:
+        files = ensure(curve, options.log_domain, options.binary, options.backend, artifact_from_orchestrator)
+    except FreshproofError as error:
+        print(f"{error.what}\n  {error.remedy}", file=sys.stderr)
+        return error.exit_code
     return serve(*files, options.backend)
 
 
