@@ -14,6 +14,25 @@ from orchestrator.workspace import Workspace, exclusive
 _OF_A_BUILD = ("artifacts", "bin", "manifests", "logs", "work", "cache")
 
 
+def clean_old(workspace: Workspace, note: Callable[[str], None]) -> list[str]:
+    """Remove artifacts and shared records that no manifest names; returns what was removed.
+
+    Raises `AnswerIsNo` if a manifest cannot be read, since what it names is not known then.
+    """
+    if not workspace.build.is_dir():
+        return []
+    with exclusive(workspace, note):
+        kept: set[Path] = set()
+        for path in (workspace.build / "manifests").glob("*.json"):
+            manifest, problem = read_manifest(workspace, path.stem)
+            if manifest is None:
+                raise AnswerIsNo(problem, remedy="build that target, or clean it by name, first")
+            kept.add((workspace.root / manifest.product.path).parent)
+            kept |= {workspace.shared(d) for d in (manifest.closure.common.digest, manifest.tools.digest)}
+        there = [*workspace.build.glob("artifacts/*"), *workspace.build.glob("manifests/shared/*")]
+        return _remove(workspace, sorted(set(there) - kept))
+
+
 def clean(
     workspace: Workspace, targets: Sequence[str], *, everything: bool, note: Callable[[str], None]
 ) -> list[str]:

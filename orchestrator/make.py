@@ -8,6 +8,7 @@ artifact, or none.
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,16 +19,19 @@ from orchestrator import stamp
 from orchestrator.canonical import digest_bytes
 from orchestrator.closure import ChangedMeanwhile, ClosureReader
 from orchestrator.digests import Digests, Unreadable
-from orchestrator.errors import BuildFailed
+from orchestrator.errors import BuildFailed, Missing
 from orchestrator.kinds import is_stamped
 from orchestrator.model import Action, Closure, Component, Digest, Kind, Manifest, Member, Product, Tools
 from orchestrator.objects.window import Malformed
 from orchestrator.plan import output, stable_link, work_folder
 from orchestrator.process import Ended, Runner
 from orchestrator.recorded import Records
-from orchestrator.targets import unit_of
+from orchestrator.targets import FILE, unit_of
 from orchestrator.toolchain import Toolchain
 from orchestrator.workspace import Workspace, fresh_folder, link_atomically, write_atomically
+
+_CLOCK_SECONDS = 0.5
+"""By which the clock may drift from the monotonic one during a command; change times rest on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ class Maker:
             log=self.workspace.relative(self.workspace.log(name)),
         )
         self.records.write(manifest)
+        shutil.rmtree(self.workspace.root / work_folder(action.target), ignore_errors=True)
         self.point_to(action, product.path)
         return manifest
 
@@ -106,10 +111,14 @@ class Maker:
     def _run_undisturbed(self, action: Action, means: Means) -> tuple[Ended, Closure]:
         """Run the command until nothing that it read changed meanwhile; twice at most."""
         name = action.target.name
+        self._check_sources(action)
         for attempt in (1, 2):
             started_ns = self._prepare(action)
+            clocks = time.time() - time.monotonic()
             ended = self._run(action)
             try:
+                if abs(time.time() - time.monotonic() - clocks) > _CLOCK_SECONDS:
+                    raise ChangedMeanwhile("the computer's clock was set while the command ran")
                 closure = self._closures.read(action, means.toolchain, started_ns, last=attempt == 2)
                 self._check_tools(means.tools.components)
                 return ended, closure
@@ -120,6 +129,14 @@ class Maker:
             f"{name}: not recorded, since its inputs keep changing:\n{last}",
             remedy="build again when the files are at rest",
         )
+
+    def _check_sources(self, action: Action) -> None:
+        for source in action.target.sources:
+            if not (self.workspace.root / source).is_file():
+                raise BuildFailed(
+                    f"{action.target.name}: there is no file {source}",
+                    remedy=f"correct `sources` at {FILE}:{action.target.line}, or add the file",
+                )
 
     def _prepare(self, action: Action) -> int:
         """Empty private folder with the generated files; returns the file system's time now, in nanoseconds.
@@ -150,6 +167,11 @@ class Maker:
         log = self.workspace.log(name)
         command = " ".join(action.argv).encode("utf-8", "surrogateescape")
         write_atomically(log, command + b"\n\n" + ended.said)
+        if b"unrecognized option '--dependency-file" in ended.said:
+            raise Missing(
+                f"{name}: the linker does not tell what it read; GNU ld 2.35 or newer, lld or mold does",
+                remedy="install newer binutils, and put them first on the PATH",
+            )
         if ended.code != 0:
             said = ended.said.decode("utf-8", "replace").rstrip() or "it printed nothing"
             how = f"exit status {ended.code}" if ended.code > 0 else f"signal {-ended.code}"

@@ -103,12 +103,6 @@ def find_root(start: Path) -> Path:
     )
 
 
-def has_targets(start: Path) -> bool:
-    """Whether ``start`` or a folder above it holds manifests/targets.toml."""
-    start = Path(os.path.realpath(start))
-    return any((folder / FILE).is_file() for folder in (start, *start.parents))
-
-
 def write_atomically(path: Path, data: bytes, mode: int = 0o644, *, durable: bool = False) -> None:
     """Put a whole file in place; a reader sees the old one or the new one.
 

@@ -194,6 +194,27 @@ def test_clean_says_what_it_removes_and_fails_for_what_is_not_there(root):
     assert "nothing to remove" in run(root, "clean")[1]
 
 
+def test_old_artifacts_go_and_those_in_use_stay(root):
+    assert run(root, "build")[0] == 0
+    assert "nothing to remove" in run(root, "clean", "--old")[1]
+    before = {p.name for p in (root / "build" / "artifacts").iterdir()}
+    (root / "v.cuh").write_text("#define V 5\n")
+    assert run(root, "build")[0] == 0
+    assert run(root, "clean", "--old")[1].count("removed build/artifacts/") == 2
+    after = {p.name for p in (root / "build" / "artifacts").iterdir()}
+    assert len(after) == 2
+    assert not before & after
+    assert run(root, "gate")[0] == 0
+
+
+def test_a_source_that_is_not_there_is_named_with_its_line(root):
+    (root / "k.cu").unlink()
+    code, said = run(root, "build", "k")
+    assert code == 7
+    assert "there is no file k.cu" in said
+    assert "manifests/targets.toml:2" in said
+
+
 def test_gate_runs_a_command_only_when_all_is_fresh(root):
     assert run(root, "gate", "--", "echo", "ran") == (125, run(root, "gate", "--", "echo", "ran")[1])
     assert run(root, "build")[0] == 0
