@@ -22,26 +22,31 @@ from orchestrator.foreign.loaded import run_watched
 from orchestrator.foreign.made import Build
 from orchestrator.foreign.store import Store
 from orchestrator.gate import admit
-from orchestrator.model import Admission, Verdict
+from orchestrator.model import Admission, State, Verdict
 from orchestrator.verdict_report import verdict_fields, verdict_lines
+from orchestrator.workspace import find_root
 
 
 @click.command(cls=CommandBehind, short_help="Run a command only if the targets are proven fresh.")
 @click.argument("targets", nargs=-1, metavar="[TARGET]... [-- COMMAND...]")
+@click.option("--pid", "pids", multiple=True, type=int, help="Ask also that this process runs them.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document with every finding.")
 @click.pass_context
-def command(ctx: click.Context, targets: tuple[str, ...], as_json: bool) -> int:
+def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> int:
     """Check the TARGETS (default: all) against their sources, tools and plan as they are now.
 
     Every file is read in full; no time stamp is trusted. Where a build was recorded by `freshproof run`, its
     products are checked too: with a COMMAND those that it is known to load. Then COMMAND runs while what it
     really loads is watched, and all is judged once more at its end: if something changed, or something else
-    was loaded, the run is void. Exit codes: 5 refused; with a COMMAND 125 when it was not started, 6 when
+    was loaded, the run is void. With --pid, a process that runs already must map the targets' files, and none
+    that was replaced. Exit codes: 5 refused; with a COMMAND 125 when it was not started, 6 when
     its run is void, else its own.
     """
     behind = command_of(ctx)
     if not behind:
-        return _answer(targets, as_json)
+        return _answer(targets, pids, as_json)
+    if pids:
+        raise click.UsageError("--pid asks about a process that runs already; it takes no COMMAND")
     try:
         admission, recorded = _admission(targets), open_record(Path.cwd())
         before = check_command(*recorded, behind, os.environ) if recorded else None
@@ -58,12 +63,23 @@ def command(ctx: click.Context, targets: tuple[str, ...], as_json: bool) -> int:
     return code if _still_holds(recorded, before, loaded, targets) else BrokenRun.exit_code
 
 
-def _answer(targets: tuple[str, ...], as_json: bool) -> int:
+def _answer(targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> int:
     admission, recorded = _admission(targets), open_record(Path.cwd())
     checked = check_all(*recorded, os.environ) if recorded else None
-    admitted = _all_fresh(admission, checked)
-    _show(_verdicts(admission, checked), admitted, as_json)
+    processes = _process_verdicts(targets, pids)
+    admitted = _all_fresh(admission, checked) and all(v.state is State.FRESH for v in processes)
+    _show([*_verdicts(admission, checked), *processes], admitted, as_json)
     return 0 if admitted else Refused.exit_code
+
+
+def _process_verdicts(targets: tuple[str, ...], pids: tuple[int, ...]) -> tuple[Verdict, ...]:
+    """On the processes: whether each runs the artifacts as they are recorded."""
+    if not pids:
+        return ()
+    from orchestrator.audit import originals_of, process_verdict
+
+    originals = originals_of(find_root(Path.cwd()), targets)
+    return tuple(process_verdict(originals, pid) for pid in pids)
 
 
 def _admission(targets: tuple[str, ...]) -> Admission | None:
