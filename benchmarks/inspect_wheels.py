@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from orchestrator.object_files import open_object
 from orchestrator.objects.contents import Form, walk
@@ -44,6 +45,7 @@ WHEELS = (
 
 THIS_PLATFORM = f"manylinux2014_{platform.machine()}"
 
+Item = TypeVar("Item")
 Measures = tuple[str, str, int, int, int, int]
 """Architecture, function, and its registers, stack, shared memory and parameter bank, as cuobjdump counts
 them.
@@ -133,14 +135,15 @@ def _add(seen: Seen, piece: PieceSummary, alone: bool) -> None:
 
 def differences(ours: Seen, theirs: Seen) -> list[str]:
     """Entries and functions that only one of both has."""
-    told = []
-    for title, mine, other in (
-        ("entry", ours.entries, theirs.entries),
-        ("function", ours.functions, theirs.functions),
-    ):
-        told += [f"{title} only ours: {item} x{count}" for item, count in (mine - other).items()]  # type: ignore[operator]
-        told += [f"{title} only cuobjdump's: {item} x{count}" for item, count in (other - mine).items()]  # type: ignore[operator]
-    return told
+    return [
+        *_only("entry", ours.entries, theirs.entries),
+        *_only("function", ours.functions, theirs.functions),
+    ]
+
+
+def _only(title: str, ours: Counter[Item], theirs: Counter[Item]) -> Iterator[str]:
+    yield from (f"{title} only ours: {item} x{count}" for item, count in (ours - theirs).items())
+    yield from (f"{title} only cuobjdump's: {item} x{count}" for item, count in (theirs - ours).items())
 
 
 def download(wheel: str, folder: Path) -> Path:

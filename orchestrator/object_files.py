@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,12 +19,14 @@ _MAPPED_FROM = 1 << 24
 def open_object(path: Path) -> Bytes:
     """The bytes of a file; `ConfigurationError` when it is not there, is no file or cannot be read."""
     try:
-        if path.is_dir():
+        facts = path.stat()
+        if stat.S_ISDIR(facts.st_mode):
             raise ConfigurationError(f"{path} is a folder", remedy="name the files in it")
+        if not stat.S_ISREG(facts.st_mode):  # a pipe or a device could keep us waiting, or never end
+            raise ConfigurationError(f"{path} is no regular file", remedy="copy its bytes into one")
         with path.open("rb") as file:
-            size = path.stat().st_size
-            if size < _MAPPED_FROM:
-                return file.read()
+            if facts.st_size < _MAPPED_FROM:
+                return file.read(_MAPPED_FROM)
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}", remedy="check the path") from None

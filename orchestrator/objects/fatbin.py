@@ -40,6 +40,9 @@ class EntryKind(IntEnum):
     LTO_IR = 8
 
 
+_ARCH_PREFIXES: dict[int, str] = {EntryKind.CUBIN: "sm", EntryKind.LTO_IR: "lto"}
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One entry. ``payload`` are the bytes as stored, which begin at byte ``offset`` of the section."""
@@ -130,9 +133,7 @@ def _entry(view: memoryview, at: int, fields: tuple[int, ...]) -> Entry:
         arch=_arch(kind, sm, flags),
         version=(major, minor),
         flags=flags,
-        name=printable(part(head, name, name_size, "name of a fatbin entry")).rstrip("\0")
-        if name_size
-        else "",
+        name=printable(part(head, name, name_size, "name of a fatbin entry")).rstrip("\0"),
         options=_options(head, options) if options else "",
         payload=payload,
         offset=at + header,
@@ -141,12 +142,9 @@ def _entry(view: memoryview, at: int, fields: tuple[int, ...]) -> Entry:
 
 
 def _arch(kind: int, sm: int, flags: int) -> str:
-    """``sm_NN`` for machine code, ``compute_NN`` for what is still to be compiled; a and f as nvcc has
-    them.
-    """
+    """``sm_NN`` for machine code, ``compute_NN`` or ``lto_NN`` for what is still to be compiled."""
     suffix = "a" if flags & _SPECIFIC else "f" if flags & _FAMILY else ""
-    family = {EntryKind.CUBIN: "sm", EntryKind.LTO_IR: "lto"}.get(kind, "compute")  # type: ignore[call-overload]
-    return f"{family}_{sm}{suffix}"
+    return f"{_ARCH_PREFIXES.get(kind, 'compute')}_{sm}{suffix}"
 
 
 def _options(head: memoryview, at: int) -> str:

@@ -387,6 +387,7 @@ def test_diff_answers_by_exit_code(built: Path, tmp_path: Path) -> None:
     [
         (("inspect", "nowhere.o"), "nowhere.o"),
         (("inspect", "."), "is a folder"),
+        (("inspect", "/dev/null"), "is no regular file"),
         (("inspect", "main.cu"), "main.cu: none of the kinds"),
         (("inspect", "cut.o"), "cut.o: "),
         (("diff", "whole.o", "cut.o"), "cut.o: "),
