@@ -93,7 +93,7 @@ def gate(visit: Visit) -> None:
 
 def bench(visit: Visit) -> None:
     """Every workload that uses the GPU, under the gate."""
-    visit.summary["bench"] = visit.capture("bench", PYTHON, "-m", "orchestrator", "bench", "--json")
+    visit.summary["bench"] = visit.capture("bench", PYTHON, "-m", "orchestrator", "bench", "--all", "--json")
 
 
 def circuits(visit: Visit) -> None:

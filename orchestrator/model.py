@@ -158,6 +158,8 @@ class Workload:
     warmups: int = 1
     worker: bool = True
     """Speaks the worker protocol (one resident process, one answer a sample); else one process a sample."""
+    default: bool = True
+    """Runs when no workload is named; else only by name, or with all."""
     line: int = 0
 
 

@@ -299,7 +299,7 @@ def _expectations(table: _Table) -> Expectations:
 
 
 def _workload(table: _Table, targets: set[str]) -> Workload:
-    table.only("command", "uses", "samples", "warmups", "worker")
+    table.only("command", "uses", "samples", "warmups", "worker", "default")
     command = table.strings("command")
     if not command:
         raise table.fail("command", "no command", 'write command = ["program", "argument"]')
@@ -316,6 +316,7 @@ def _workload(table: _Table, targets: set[str]) -> Workload:
         samples=table.integer("samples", 5, 1) or 5,
         warmups=table.integer("warmups", 1) or 0,
         worker=table.boolean("worker", True),
+        default=table.boolean("default", True),
         line=table.line,
     )
 

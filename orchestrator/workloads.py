@@ -18,26 +18,35 @@ def needs_gpu(project: Project, workload: Workload) -> bool:
 
 
 def choose_workloads(
-    project: Project, names: Sequence[str], gpu: str | None
+    project: Project, names: Sequence[str], gpu: str | None, *, every: bool = False
 ) -> tuple[Sequence[Workload], str]:
     """The workloads to run, and a sentence that announces a choice made here (empty when the user chose).
 
-    ``gpu`` names the GPU that is there. Raises `ConfigurationError` for an unknown name or when
-    nothing is defined, `Missing` when all need a GPU and there is none.
+    ``gpu`` names the GPU that is there; ``every`` adds those that are not run by default. Raises
+    `ConfigurationError` for an unknown name or when nothing is defined, `Missing` when all need a GPU and
+    there is none.
     """
     if names:
         return [_named(project, name) for name in dict.fromkeys(names)], ""
+    if not project.workloads:
+        raise ConfigurationError("targets.toml defines no workload", remedy="add a [workload.NAME] table")
     device = [w for w in project.workloads if needs_gpu(project, w)]
     host = [w for w in project.workloads if not needs_gpu(project, w)]
     if gpu is not None and device:
-        return device, f"GPU found ({gpu}): running the workloads that use it: {_list(device)}"
-    if not project.workloads:
-        raise ConfigurationError("targets.toml defines no workload", remedy="add a [workload.NAME] table")
+        return _suiting(device, every, f"GPU found ({gpu}): running the workloads that use it")
     if not host:
         raise Missing(f"no GPU is here, and every workload needs one: {_list(device)}")
-    left_out = f"; not run: {_list(device)}" if device else ""
     found = "no GPU found" if gpu is None else f"GPU found ({gpu}), but no workload uses it"
-    return host, f"{found}: running on the host: {_list(host)}{left_out}"
+    left_out = f" ({len(device)} need a GPU and are not run)" if device else ""
+    return _suiting(host, every, f"{found}: running on the host{left_out}")
+
+
+def _suiting(workloads: Sequence[Workload], every: bool, why: str) -> tuple[Sequence[Workload], str]:
+    """Those that run unasked, or all where none does; and what is said about it."""
+    chosen = [w for w in workloads if w.default or every] or workloads
+    more = len(workloads) - len(chosen)
+    rest = f"; {more} more by name, or with --all" if more else ""
+    return chosen, f"{why}: {_list(chosen)}{rest}"
 
 
 def _named(project: Project, name: str) -> Workload:

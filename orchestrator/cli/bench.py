@@ -38,10 +38,16 @@ from orchestrator.workspace import Workspace, find_root
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document; progress goes to standard error.")
 def command(
-    workloads: tuple[str, ...], samples: int | None, warmups: int | None, timeout: float, as_json: bool
+    workloads: tuple[str, ...],
+    every: bool,
+    samples: int | None,
+    warmups: int | None,
+    timeout: float,
+    as_json: bool,
 ) -> None:
     """Time WORKLOADS (default: all that suit this machine) under the gate.
 
+    With a GPU these are the workloads that load GPU code, else the others.
     Everything that a workload's code was built from is checked before the first sample and again after the
     last. Exit codes: 5 refused (stale or unproven: no time counts), 6 a result failed its check or the run
     broke off, 8 something needed is missing.
@@ -49,7 +55,9 @@ def command(
     root = find_root(Path.cwd())
     project = read_project(Workspace(root))
     gpus = architectures()
-    chosen, announcement = choose_workloads(project, workloads, None if isinstance(gpus, str) else gpus[0])
+    chosen, announcement = choose_workloads(
+        project, workloads, None if isinstance(gpus, str) else gpus[0], every=every
+    )
 
     def say(line: str) -> None:
         click.echo(line, err=as_json)

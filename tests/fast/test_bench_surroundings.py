@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -27,7 +28,7 @@ BOTH = project(Kind.SHARED_LIBRARY, Kind.CUBIN)
 def test_without_a_gpu_the_host_runs_and_this_is_said():
     chosen, said = choose_workloads(BOTH, (), None)
     assert [w.name for w in chosen] == ["w-shared-library"]
-    assert "no GPU" in said and "not run: w-cubin" in said
+    assert "no GPU" in said and "1 need a GPU and are not run" in said
 
 
 def test_with_a_gpu_the_device_workloads_run():
@@ -40,6 +41,16 @@ def test_with_a_gpu_and_no_use_of_it_the_host_runs():
     chosen, said = choose_workloads(project(Kind.SHARED_LIBRARY), (), "sm_90")
     assert [w.name for w in chosen] == ["w-shared-library"]
     assert "no workload uses it" in said
+
+
+def test_workloads_that_are_no_default_run_when_named_or_with_all():
+    heavy = replace(BOTH.workloads[0], name="heavy", default=False)
+    both = replace(BOTH, workloads=(*BOTH.workloads, heavy))
+    chosen, said = choose_workloads(both, (), None)
+    assert [w.name for w in chosen] == ["w-shared-library"]
+    assert "1 more by name" in said
+    assert [w.name for w in choose_workloads(both, (), None, every=True)[0]] == ["w-shared-library", "heavy"]
+    assert [w.name for w in choose_workloads(both, ("heavy",), None)[0]] == ["heavy"]
 
 
 def test_named_workloads_run_once_each_and_as_asked():
