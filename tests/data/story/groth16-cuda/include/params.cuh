@@ -1,0 +1,1 @@
+#define WINDOW 4

@@ -1,0 +1,1 @@
+fn main() { println!("proof in {} s", groth16_cuda::prove()); }

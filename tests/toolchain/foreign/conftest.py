@@ -1,0 +1,121 @@
+"""Projects of other build systems, and the tool run in front of their builds."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).parents[2] / "data"
+NVCC = Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc")
+FRESH, REFUSED, NOT_STARTED, VOID = 0, 5, 125, 6
+
+
+class Project:
+    """One project on disk."""
+
+    def __init__(self, root: Path, build: tuple[str, ...], program: str) -> None:
+        self.root = root
+        self.build = build
+        self.program = program
+        folders = [str(NVCC.parent), str(Path.home() / ".cargo" / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]
+        keep = ("HOME", "CARGO_HOME", "RUSTUP_HOME", "XDG_CACHE_HOME")
+        self.environ = {name: os.environ[name] for name in keep if name in os.environ}
+        self.environ["PATH"] = os.pathsep.join(folders)
+
+    def file(self, name: str, text: str | None = None) -> str:
+        """Write a file if a text is given; its text."""
+        path = self.root / name
+        if text is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return path.read_text()
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        text = self.file(name)
+        assert old in text
+        self.file(name, text.replace(old, new))
+
+    def edit_unseen(self, name: str, old: str, new: str) -> None:
+        """An edit that leaves size and modification time as they were."""
+        status = (self.root / name).stat()
+        assert len(old) == len(new)
+        self.edit(name, old, new)
+        os.utime(self.root / name, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    def tool(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["nice", "-n", "10", sys.executable, "-m", "orchestrator", *words],
+            cwd=self.root,
+            env={**self.environ, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def run(self, *build: str, **variables: str) -> dict[str, str]:
+        """Build behind the tool; what it says of each CUDA source."""
+        done = self.tool("run", "--json", "--", *(build or self.build), **variables)
+        assert done.returncode == 0, done.stderr
+        self.document = json.loads(done.stderr.splitlines()[-1])
+        return {row["source"]: row["state"] for row in self.document["sources"]}
+
+    def gate(self, **variables: str) -> subprocess.CompletedProcess[str]:
+        return self.tool("gate", "--", f"./{self.program}", **variables)
+
+    def verify(self, **variables: str) -> tuple[int, dict[str, str], str]:
+        """Exit code, the state of each product, and all that is said."""
+        done = self.tool("verify", "--json", **variables)
+        targets = json.loads(done.stdout)["targets"]
+        return done.returncode, {t["target"]: t["state"] for t in targets}, done.stdout
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """(files, build command, program) -> project in git, everything committed."""
+
+    def make(files: dict[str, str], build: tuple[str, ...], program: str) -> Project:
+        project = Project(Path(os.path.realpath(tmp_path)) / "project", build, program)
+        for name, text in files.items():
+            project.file(name, text)
+        commit(project.root)
+        return project
+
+    return make
+
+
+def commit(root: Path) -> None:
+    git = ["git", "-c", "user.name=test", "-c", "user.email=test@localhost"]
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    subprocess.run(["git", "add", "-A"], cwd=root, check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "start"], cwd=root, check=True)
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory):
+    """The workspace of the story, built once behind the tool."""
+    root = Path(os.path.realpath(tmp_path_factory.mktemp("story"))) / "zk"
+    shutil.copytree(DATA / "story", root)
+    (root / ".gitignore").write_text("/target\n")
+    commit(root)
+    project = Project(root, ("cargo", "build", "--release", "--offline"), "target/release/prove-bench")
+    states = project.run()
+    assert states == {"groth16-cuda/cuda/groth16_cuda.cu": "compiled"}
+    return project
+
+
+@pytest.fixture
+def restored(story):
+    """The story's workspace, built; what a test changes is put back."""
+    story.run()  # files that were put back have new times, which cargo goes by
+    assert story.gate().returncode == FRESH
+    yield story
+    subprocess.run(["git", "checkout", "-q", "."], cwd=story.root, check=True)
+    subprocess.run(["git", "clean", "-qfd", "-e", "Cargo.lock", "-e", ".freshproof"], cwd=story.root, check=True)
+    if story.gate().returncode != FRESH:
+        shutil.rmtree(story.root / "target")

@@ -1,0 +1,120 @@
+"""The story: a `.cu` in a Rust crate, compiled by build.rs, archived, linked into a benchmark."""
+
+import shutil
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.toolchain
+
+KERNEL = "groth16-cuda/cuda/groth16_cuda.cu"
+HEADER = "groth16-cuda/include/params.cuh"
+
+
+def test_a_rebuild_that_changes_nothing_is_fresh_and_said_not_to_have_compiled(restored):
+    assert restored.run() == {KERNEL: "not compiled"}
+    code, states, _said = restored.verify()
+    assert code == 0 and set(states.values()) == {"fresh"}
+
+
+def test_the_program_runs_with_its_own_output_and_exit_code(restored):
+    done = restored.gate()
+    assert (done.returncode, done.stdout) == (0, "proof in 88 s\n")
+    assert restored.tool("gate", "--", "sh", "-c", "exit 7").returncode == 7
+
+
+@pytest.mark.parametrize(
+    "file, old, new",
+    [
+        (KERNEL, "WINDOW;", "WINDOW + 1;"),
+        (HEADER, "WINDOW 4", "WINDOW 5"),
+        (KERNEL, "return 88", "return 83"),
+        ("groth16-cuda/src/lib.rs", "unsafe {", "unsafe { /* edited */"),
+        ("prove-bench/src/main.rs", "proof in", "a proof in"),
+        ("groth16-cuda/build.rs", "-O2", "-O1"),
+        ("groth16-cuda/Cargo.toml", "0.1.0", "0.1.1"),
+    ],
+)
+def test_an_edit_after_the_build_is_refused_by_name(restored, file, old, new):
+    restored.edit(file, old, new)
+    done = restored.gate()
+    assert done.returncode == 125
+    assert file in done.stdout
+    assert "proof in" not in done.stdout.replace(file, "")
+
+
+def test_restored_size_and_time_do_not_hide_an_edit(restored):
+    restored.edit_unseen(KERNEL, "= WINDOW", "=WINDOW ")
+    assert restored.run() == {KERNEL: "NOT COMPILED"}
+    assert restored.gate().returncode == 125
+
+
+def test_a_header_that_build_rs_does_not_track(restored):
+    restored.edit(HEADER, "WINDOW 4", "WINDOW 6")
+    assert restored.run() == {KERNEL: "NOT COMPILED"}
+    (row,) = restored.document["sources"]
+    assert "had to be" in row["reason"] and HEADER in row["reason"]
+    assert restored.gate().returncode == 125
+
+
+def test_an_edit_that_is_built_is_fresh(restored):
+    restored.edit(KERNEL, "return 88", "return 83")
+    assert restored.run() == {KERNEL: "compiled"}
+    done = restored.gate()
+    assert (done.returncode, done.stdout) == (0, "proof in 83 s\n")
+
+
+def test_an_unrecorded_build_is_not_taken_for_the_recorded_one(restored):
+    restored.edit(KERNEL, "return 88", "return 84")
+    subprocess.run(restored.build, cwd=restored.root, env=restored.environ, check=True, capture_output=True)
+    assert restored.gate().returncode == 125
+    subprocess.run(["git", "checkout", "-q", "."], cwd=restored.root, check=True)
+    assert restored.gate().returncode == 125
+
+
+def test_an_object_taken_out_of_the_archive(restored):
+    (archive,) = restored.root.glob("target/release/build/*/out/libgroth16_cuda.a")
+    subprocess.run(["ar", "d", archive, "groth16_cuda.o"], check=True)
+    done = restored.gate()
+    assert done.returncode == 125
+    assert "libgroth16_cuda.a" in done.stdout
+
+
+def test_flags_from_the_environment(restored):
+    done = restored.gate(NVCC_APPEND_FLAGS="-lineinfo")
+    assert done.returncode == 125
+    assert "NVCC_APPEND_FLAGS" in done.stdout
+
+
+def test_a_clean_that_removes_nothing_leaves_what_was_built(restored):
+    assert not list(restored.root.glob("target/release/build/supraseal-c2-*"))  # what `rm -rf` would remove
+    restored.edit(HEADER, "WINDOW 4", "WINDOW 7")
+    assert restored.run() == {KERNEL: "NOT COMPILED"}
+    code, states, _said = restored.verify()
+    assert code == 5 and "stale" in states.values()
+
+
+def test_two_profiles_are_told_apart(restored):
+    restored.run("cargo", "build", "--offline")
+    code, states, _said = restored.verify()
+    assert code == 0 and len(states) == 2
+    restored.edit(KERNEL, "return 88", "return 82")
+    restored.run()
+    code, states, _said = restored.verify()
+    assert sorted(states.values()) == ["fresh", "stale"]
+    assert restored.gate().returncode == 0
+    assert restored.tool("gate", "--", "./target/debug/prove-bench").returncode == 125
+    shutil.rmtree(restored.root / "target" / "debug")
+
+
+def test_a_source_edited_while_the_program_runs_voids_the_run(restored):
+    script = f"./{restored.program}; echo '// later' >> {KERNEL}"
+    done = restored.tool("gate", "--", "sh", "-c", script)
+    assert done.returncode == 6
+    assert "void" in done.stderr and KERNEL in done.stderr
+    assert done.stdout == "proof in 88 s\n"
+
+
+def test_a_quoted_command_is_looked_into(restored):
+    restored.edit(HEADER, "WINDOW 4", "WINDOW 8")
+    assert restored.tool("gate", "--", "env", "X=1", f"./{restored.program} --quiet").returncode == 125
