@@ -98,11 +98,11 @@ class _Check:
         evidence = self._observer.gather(
             self._manifests.get(name), self._problems[name], action, tools, self._used
         )
-        extra = _loader(action.target, self._environ)
-        if name in self._manifests and judge(evidence).state is State.FRESH:
-            extra += _digests_agree(self._manifests[name], action, tools)
-        verdict = judge(Evidence(evidence.target, evidence.required, (*evidence.observations, *extra)))
         manifest = self._manifests.get(name)
+        extra = _loader(action.target, self._environ)
+        if manifest is not None and judge(evidence).state is State.FRESH:
+            extra += (_stamp_agrees(manifest, action, tools),)
+        verdict = judge(Evidence(evidence.target, evidence.required, (*evidence.observations, *extra)))
         self._used[name] = verdict.state, manifest.product.digest if manifest else None
         return verdict
 
@@ -122,15 +122,10 @@ class _Check:
         )
 
 
-def _digests_agree(manifest: Manifest, action: Action, tools: Tools) -> tuple[Observation, ...]:
-    """The digests in the manifest, computed again; they differ only if it was tampered with."""
-    name = action.target.name
-    now = records.action_digest(action, manifest.closure, tools)
-    recipe = records.recipe_digest(action, manifest.closure, manifest.members, tools)
-    return (
-        Observation(Link.PLAN, "action-digest", name, manifest.action_digest, now),
-        Observation(Link.PLAN, "recipe-digest", name, manifest.recipe_digest, recipe),
-    )
+def _stamp_agrees(manifest: Manifest, action: Action, tools: Tools) -> Observation:
+    """The recipe digest, computed again from what was found to be as recorded; stamps are compared with it."""
+    now = records.recipe_digest(action, manifest.closure, manifest.members, tools)
+    return Observation(Link.PLAN, "recipe-digest", action.target.name, manifest.recipe_digest, now)
 
 
 def _loader(target: Target, environ: Mapping[str, str]) -> tuple[Observation, ...]:
