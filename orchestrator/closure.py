@@ -22,7 +22,7 @@ from orchestrator.manifest import make_common
 from orchestrator.model import Absent, Action, Closure, Common, Digest, Material, Origin, Target
 from orchestrator.plan import depfile as compile_list
 from orchestrator.plan import link_depfile, work_folder
-from orchestrator.tidy import tidy
+from orchestrator.tidy import forget_folders, tidy
 from orchestrator.toolchain import Toolchain, include_search
 
 _SWALLOWED = "a wrapper around nvcc or the host compiler may swallow -MD; see the log"
@@ -62,6 +62,9 @@ class ClosureReader:
     _commands: dict[tuple[str, ...], Commands] = field(default_factory=dict)
     _asked: dict[object, tuple[set[str], tuple[str, ...]]] = field(default_factory=dict)
     _commons: dict[object, Common] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        forget_folders()
 
     def read(
         self,
@@ -141,6 +144,7 @@ class _Reading:
         self._started_ns = started_ns
         self._last = last
         self._lists = lists
+        self._root = f"{reader.root}/"
         self._work = lists.private
         self._there: dict[str, bool] = {}
         self._own: dict[str, Material] = {}
@@ -193,12 +197,12 @@ class _Reading:
         return tuple(dict.fromkeys(self._shorten(name) for name in names))
 
     def _shorten(self, name: str) -> str:
-        """Relative to the root where it lies below it."""
+        """Without detours, and relative to the root where it lies below it."""
         if name.startswith("/"):
-            return tidy(name).removeprefix(f"{self._reader.root}/")
-        if "." in os.path.dirname(name).split("/"):
-            name = os.path.normpath(name)
-        return name.removeprefix("./")
+            return tidy(name).removeprefix(self._root)
+        if "./" in name or "//" in name:
+            return tidy(self._root + name).removeprefix(self._root)
+        return name
 
     def _take(self, names: Iterable[str], *, is_header: bool) -> None:
         """Make materials of files, the toolkit's and the system's apart from the rest."""

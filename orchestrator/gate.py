@@ -123,7 +123,7 @@ class _Check:
 
 
 def _stamp_agrees(manifest: Manifest, action: Action, tools: Tools) -> Observation:
-    """The recipe digest, computed again from what was found to be as recorded; stamps are compared with it."""
+    """The recipe digest, computed again from what was found as recorded; stamps are compared with it."""
     now = records.recipe_digest(action, manifest.closure, manifest.members, tools)
     return Observation(Link.PLAN, "recipe-digest", action.target.name, manifest.recipe_digest, now)
 

@@ -7,11 +7,16 @@ import os
 
 
 def tidy(path: str) -> str:
-    """``path`` without ``.`` and ``..`` where that names the same file, else as it is."""
-    if "/." not in path and not path.startswith("./") and "//" not in path:
+    """A full ``path`` without ``.`` and ``..`` where that names the same file, else as it is."""
+    if "/." not in path and "//" not in path:
         return path
     folder, base = os.path.split(path)
     return os.path.join(_tidy_folder(folder), base)
+
+
+def forget_folders() -> None:
+    """Ask the file system anew from here on: links may have changed."""
+    _tidy_folder.cache_clear()
 
 
 @functools.cache

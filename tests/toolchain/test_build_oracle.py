@@ -76,6 +76,8 @@ def test_every_name_that_a_compile_missed_is_recorded(tmp_path):
         for name in names
     }
     (action,) = survey(workspace, [], environ).actions
+    for folder in ("keep", "tmp"):
+        (tmp_path / "build" / "work" / "k" / folder).mkdir(parents=True)
     log = tmp_path / "strace.log"
     command = ["strace", "-f", "-e", "trace=open,openat,execve", "-o", log, *action.argv]
     subprocess.run(command, cwd=tmp_path, env=dict(action.environment), check=True, capture_output=True)
