@@ -65,7 +65,8 @@ __device__ __forceinline__ void accumulate(const Source<F>& in, const Stretches&
       while (next == k);
       target = sums + bucket;
     }
-    add_hot(sum, points.next());
+    const Affine<F> point = points.next();
+    if (!is_gap(point.x)) add_hot(sum, point);
   }
   *target = sum;
 }

@@ -15,21 +15,26 @@ using F = FRESHPROOF_GROUP::F;
 using freshproof::msm::F;
 
 // out[i] = 2^doublings in[i]. See msm_table.cuh: double_points.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 3)
     msm_double_points(const freshproof::Affine<F>* in, uint32_t n, uint32_t doublings, uint4* denominators,
                       uint4* products, freshproof::Affine<F>* out) {
   freshproof::msm::double_points<F>(in, n, doublings, {denominators}, {products}, out);
 }
 
+// present: a bit a point, in words of 32; a thread a word. See msm_table.cuh: find_present.
+extern "C" __global__ void __launch_bounds__(128)
+    msm_find_present(const freshproof::Affine<F>* points, uint32_t n, uint32_t* present) {
+  freshproof::msm::find_present<F>(points, n, present);
+}
+
 // Outputs first .. first + limit - 1 of pairing pass `pass` (1, 2, ..), as far as they exist; `points` (or, where given,
-// `entries`) begins with the inputs of output `first`, and so does `out`. Shared memory: 80 bytes for each 16 of a
-// coordinate and thread. See msm_pair.cuh: add_pairs.
+// `entries`) begins with the inputs of output `first`, and so does `out`. Shared memory: 5 coordinates a thread. See
+// msm_pair.cuh: add_pairs.
 extern "C" __global__ void __launch_bounds__(FRESHPROOF_PAIR_BOUNDS)
     msm_add_pairs(const freshproof::Affine<F>* points, const uint32_t* entries, const uint32_t* length, uint32_t pass,
-                  uint32_t first, uint32_t limit, uint32_t batch, uint32_t neighbours, uint4* products,
-                  freshproof::Affine<F>* out) {
+                  uint32_t first, uint32_t limit, uint32_t batch, uint4* products, freshproof::Affine<F>* out) {
   freshproof::msm::add_pairs<F>({points, entries}, freshproof::msm::outputs_from(*length >> pass, first, limit), batch,
-                                neighbours, {products}, out);
+                                {products}, out);
 }
 
 // sums, partials: XYZZ; partials and partial_buckets: one a thread. See msm_accumulate.cuh.

@@ -3,8 +3,8 @@
 // The chord through p and q has slope s = (y_q - y_p) / (x_q - x_p); x = s^2 - x_p - x_q, y = s (x_p - x) - y_p. With
 // inversions shared (batch_inverse.cuh) that is 5 M + 1 S an addition, where a mixed XYZZ addition takes 8 M + 2 S.
 // Since a bucket's stretch starts at a multiple of 2^align entries, `align` passes never mix two buckets, and each
-// halves the list. Equal points, opposite points and the identity get a denominator of their own, so that the shared
-// product is never 0.
+// halves the list. Gaps, equal points and opposite points get a denominator of their own, so that the shared product
+// is never 0.
 //
 // Memory an addition: both x, the product written and read, both points, the sum: 10 coordinates.
 #pragma once
@@ -14,168 +14,164 @@
 namespace freshproof {
 namespace msm {
 
-// How p + q comes out of numerator / denominator: a slope, or one of the points, or nothing.
-enum class Sum : uint32_t { slope, first, second, identity };
-
-template <class F> struct Chord {
-  F numerator, denominator;
-  Sum sum;
-};
-
-// Whether x_p, x_q may be more than two different, finite abscissas. An x of 0 is either the identity's or a point's.
-template <class F> __device__ __forceinline__ bool needs_care(const F& xp, const F& xq, const F& difference) {
-  return difference.is_zero() || xp.is_zero() || xq.is_zero();
-}
-
-// The chord or tangent in every case; the denominator is never 0.
-template <class F> __device__ __forceinline__ Chord<F> careful_chord(const Affine<F>& p, const Affine<F>& q) {
-  if (q.is_identity()) return {F::zero(), F::one(), Sum::first};
-  if (p.is_identity()) return {F::zero(), F::one(), Sum::second};
-  const F difference = q.x - p.x;
-  if (!difference.is_zero()) return {q.y - p.y, difference, Sum::slope};
-  if (p.y != q.y || p.y.is_zero()) return {F::zero(), F::one(), Sum::identity};
-  const F xx = called_sqr(p.x);
-  return {xx.dbl() + xx, p.y.dbl(), Sum::slope};
-}
-
-template <class F> __device__ __forceinline__ Chord<F> chord(const Affine<F>& p, const Affine<F>& q) {
-  const F difference = q.x - p.x;
-  if (needs_care(p.x, q.x, difference)) return careful_chord(p, q);
-  return {q.y - p.y, difference, Sum::slope};
-}
-
-// p + q, given 1 / denominator.
-template <class F>
-__device__ __forceinline__ Affine<F> finish(const Affine<F>& p, const Affine<F>& q, const Chord<F>& c,
-                                            const F& inverse) {
-  if (c.sum == Sum::first) return p;
-  if (c.sum == Sum::second) return q;
-  if (c.sum == Sum::identity) return Affine<F>::identity();
-  const F slope = c.numerator * inverse;
-  const F x = slope.sqr() - p.x - q.x;
-  return {x, slope * (p.x - x) - p.y};
-}
-
-// A thread's places in shared memory for what is under way to it: piece q at words[q * blockDim.x].
-template <class F> class Inbox {
- public:
+// What is under way to a thread, in shared memory: two points and a product. Piece q at words[q * blockDim.x].
+template <class F> struct Inbox {
+  static constexpr unsigned XP = 0, YP = 1, XQ = 2, YQ = 3, PRODUCT = 4, places = 5;
   static constexpr unsigned pieces = sizeof(F) / 16;
-  static constexpr unsigned places = 5 * pieces;  // two points and a product
 
-  __device__ __forceinline__ explicit Inbox(uint4* shared) : words(shared + threadIdx.x) {}
+  uint4* words;
 
-  // Element `place` of the five, from consecutive pieces.
-  __device__ __forceinline__ void order(unsigned place, const F* from) const {
+  __device__ __forceinline__ uint4* at(unsigned place, unsigned q) const {
+    return words + (place * pieces + q) * blockDim.x;
+  }
+
+  __device__ __forceinline__ void order(unsigned place, const F& from) const {
     FRESHPROOF_UNROLL
-    for (unsigned q = 0; q < pieces; ++q) {
-      copy_to_shared(at(place * pieces + q), reinterpret_cast<const uint4*>(from) + q);
-    }
+    for (unsigned q = 0; q < pieces; ++q) copy_to_shared(at(place, q), reinterpret_cast<const uint4*>(&from) + q);
   }
 
   __device__ __forceinline__ void order(unsigned place, const ThreadColumn<F>& from, uint32_t step) const {
     FRESHPROOF_UNROLL
-    for (unsigned q = 0; q < pieces; ++q) copy_to_shared(at(place * pieces + q), from.piece(step, q));
+    for (unsigned q = 0; q < pieces; ++q) copy_to_shared(at(place, q), from.piece(step, q));
   }
 
   __device__ __forceinline__ F take(unsigned place) const {
     F value;
     FRESHPROOF_UNROLL
-    for (unsigned q = 0; q < pieces; ++q) reinterpret_cast<uint4*>(&value)[q] = *at(place * pieces + q);
+    for (unsigned q = 0; q < pieces; ++q) reinterpret_cast<uint4*>(&value)[q] = *at(place, q);
     return value;
   }
-
- private:
-  __device__ __forceinline__ uint4* at(unsigned piece) const { return words + piece * blockDim.x; }
-
-  uint4* words;
 };
 
-// The outputs first, first + stride, .. of one thread: `steps` of them.
-struct Lane {
-  uint32_t first, stride, steps;
+// A thread's share of a pass: outputs first, first + stride, ..
+template <class F> struct PairWork {
+  Source<F> in;
+  uint32_t first, stride;
+  Inbox<F> inbox;
+  ThreadColumn<F> products;
+  Affine<F>* out;
+
   __device__ __forceinline__ uint32_t output(uint32_t step) const { return first + step * stride; }
+
+  __device__ __forceinline__ uint2 entries(uint32_t step) const { return in.entry_pair(output(step)); }
 };
 
-// Up: the running products of the denominators of steps from .. to - 1. Abscissas come a step ahead of their use.
+// Whether there is no point here: no entry, or a gap in the list.
+template <class F> __device__ __forceinline__ bool is_missing(uint32_t entry, const F& x) {
+  return entry == NONE || is_gap(x);
+}
+
+// For points with the same x: the tangent's denominator 2 y, or 1 when there is none because the sum is the identity.
+template <class F> __device__ __forceinline__ F tangent_denominator(const F& yp, const F& yq) {
+  return yp == yq && !yp.is_zero() ? yp.dbl() : F::one();
+}
+
+template <class F> __device__ __forceinline__ F signed_y(const Source<F>& in, uint32_t entry, const F& y) {
+  return in.turned(entry) ? y.neg() : y;
+}
+
+// Up: the product of the denominators of steps from .. to - 1, and all products on the way. Entries are two steps ahead of
+// their use, abscissas one.
 template <class F>
-__device__ __forceinline__ F multiply_denominators(const Source<F>& in, const Lane& lane, uint32_t from, uint32_t to,
-                                                   const Inbox<F>& inbox, const ThreadColumn<F>& products) {
+__device__ __forceinline__ F multiply_denominators(const PairWork<F>& work, uint32_t from, uint32_t to) {
+  const Source<F>& in = work.in;
   const auto order = [&](const uint2& pair) {
-    if (pair.x != NONE) inbox.order(0, &in.at(pair.x)->x);
-    if (pair.y != NONE) inbox.order(1, &in.at(pair.y)->x);
+    if (pair.x != NONE) work.inbox.order(Inbox<F>::XP, in.at(pair.x)->x);
+    if (pair.y != NONE) work.inbox.order(Inbox<F>::XQ, in.at(pair.y)->x);
   };
-  uint2 pair = in.entry_pair(lane.output(from));
+  uint2 pair = work.entries(from), coming = pair;
   order(pair);
+  if (from + 1 < to) coming = work.entries(from + 1);
   F product = F::one();
   for (uint32_t step = from; step < to; ++step) {
     await_copies();
-    const F xp = pair.x == NONE ? F::zero() : inbox.take(0);
-    const F xq = pair.y == NONE ? F::zero() : inbox.take(1);
-    const uint2 own = pair;
-    if (step + 1 < to) {
-      pair = in.entry_pair(lane.output(step + 1));
-      order(pair);
-    }
+    const F xp = work.inbox.take(Inbox<F>::XP), xq = work.inbox.take(Inbox<F>::XQ);
+    const bool missing = is_missing(pair.x, xp) || is_missing(pair.y, xq);
     F d = xq - xp;
-    if (needs_care(xp, xq, d)) d = careful_chord(in.point(own.x), in.point(own.y)).denominator;
+    if (missing) d = F::one();
+    if (d.is_zero()) {
+      d = tangent_denominator(signed_y(in, pair.x, in.at(pair.x)->y), signed_y(in, pair.y, in.at(pair.y)->y));
+    }
+    pair = coming;
+    if (step + 1 < to) order(pair);
+    if (step + 2 < to) coming = work.entries(step + 2);
     if (step == from) {
       product = d;
     } else {
-      products.store(step - from, product);
+      work.products.store(step - from, product);
       product = product * d;
     }
   }
   return product;
 }
 
-// Down: the sums of steps to - 1 .. from, given the inverse of all their denominators' product.
+// Down: the sums of steps to - 1 .. from, given the inverse of the product of all their denominators. What is needed more
+// than once is read again from shared memory: registers are short.
 template <class F>
-__device__ __forceinline__ void divide_and_add(const Source<F>& in, const Lane& lane, uint32_t from, uint32_t to,
-                                               const Inbox<F>& inbox, const ThreadColumn<F>& products, F inverse,
-                                               Affine<F>* out) {
+__device__ __forceinline__ void divide_and_add(const PairWork<F>& work, uint32_t from, uint32_t to, F inverse) {
+  using Box = Inbox<F>;
+  const Source<F>& in = work.in;
+  const Box& inbox = work.inbox;
   const auto order = [&](const uint2& pair, uint32_t step) {
     if (pair.x != NONE) {
-      inbox.order(0, &in.at(pair.x)->x);
-      inbox.order(1, &in.at(pair.x)->y);
+      inbox.order(Box::XP, in.at(pair.x)->x);
+      inbox.order(Box::YP, in.at(pair.x)->y);
     }
     if (pair.y != NONE) {
-      inbox.order(2, &in.at(pair.y)->x);
-      inbox.order(3, &in.at(pair.y)->y);
+      inbox.order(Box::XQ, in.at(pair.y)->x);
+      inbox.order(Box::YQ, in.at(pair.y)->y);
     }
-    if (step > from) inbox.order(4, products, step - from);
+    if (step > from) inbox.order(Box::PRODUCT, work.products, step - from);
   };
-  uint2 pair = in.entry_pair(lane.output(to - 1));
+  uint2 pair = work.entries(to - 1), coming = pair;
   order(pair, to - 1);
+  if (to - 1 > from) coming = work.entries(to - 2);
   for (uint32_t step = to; step-- > from;) {
     await_copies();
-    const Affine<F> p = in.signed_point(pair.x, {inbox.take(0), inbox.take(1)});
-    const Affine<F> q = in.signed_point(pair.y, {inbox.take(2), inbox.take(3)});
-    F reciprocal = inverse;
-    if (step > from) {
-      reciprocal = inverse * inbox.take(4);
-      pair = in.entry_pair(lane.output(step - 1));
-      order(pair, step - 1);
+    F d = inbox.take(Box::XQ) - inbox.take(Box::XP);
+    const bool no_p = is_missing(pair.x, inbox.take(Box::XP)), no_q = is_missing(pair.y, inbox.take(Box::XQ));
+    F yp = signed_y(in, pair.x, inbox.take(Box::YP));
+    const F yq = signed_y(in, pair.y, inbox.take(Box::YQ));
+    F rise = yq - yp;
+    bool done = no_p || no_q;
+    if (done) {
+      d = F::one();
+      work.out[work.output(step)] = no_p ? no_q ? gap<F>() : Affine<F>{inbox.take(Box::XQ), yq}
+                                         : Affine<F>{inbox.take(Box::XP), yp};
+    } else if (d.is_zero()) {
+      d = tangent_denominator(yp, yq);
+      done = d == F::one();
+      const F xx = called_sqr(inbox.take(Box::XP));
+      rise = xx.dbl() + xx;
+      if (done) work.out[work.output(step)] = gap<F>();
     }
-    const Chord<F> c = chord(p, q);
-    out[lane.output(step)] = finish(p, q, c, reciprocal);
-    if (step > from) inverse = inverse * c.denominator;
+    const F slope = rise * (step > from ? inverse * inbox.take(Box::PRODUCT) : inverse);
+    inverse = inverse * d;
+    const F x = slope.sqr() - inbox.take(Box::XP) - inbox.take(Box::XQ);
+    const F run = inbox.take(Box::XP) - x;
+    yp = signed_y(in, pair.x, inbox.take(Box::YP));
+    if (step > from) {
+      pair = coming;
+      order(pair, step - 1);
+      if (step > from + 1) coming = work.entries(step - 2);
+    }
+    const F y = slope * run - yp;
+    if (!done) work.out[work.output(step)] = {x, y};
   }
 }
 
 // out[i] = in[2 i] + in[2 i + 1] for i < count. A thread handles `batch` outputs for each inversion; `products` holds as
-// many. Going up is bound by memory and going down by arithmetic, so blocks that share an SM should not go together:
-// the first batch of every fourth `neighbours` blocks is shorter by quarters.
+// many. Shared memory: an inbox a thread.
 template <class F>
-__device__ __forceinline__ void add_pairs(const Source<F>& in, uint32_t count, uint32_t batch, uint32_t neighbours,
+__device__ __forceinline__ void add_pairs(const Source<F>& in, uint32_t count, uint32_t batch,
                                           const ThreadColumn<F>& products, Affine<F>* out) {
   if (global_thread() >= count) return;
-  const Lane lane{global_thread(), grid_threads(), divide_up(count - global_thread(), grid_threads())};
-  const Inbox<F> inbox(reinterpret_cast<uint4*>(dynamic_shared()));
-  uint32_t size = max(1u, batch - batch / 4 * (blockIdx.x / neighbours % 4));
-  for (uint32_t from = 0; from < lane.steps; from += size, size = batch) {
-    size = min(size, lane.steps - from);
-    const F product = multiply_denominators(in, lane, from, from + size, inbox, products);
-    divide_and_add(in, lane, from, from + size, inbox, products, fast_inverse(product), out);
+  const PairWork<F> work{in, global_thread(), grid_threads(),
+                         {reinterpret_cast<uint4*>(dynamic_shared()) + threadIdx.x}, products, out};
+  const uint32_t steps = divide_up(count - work.first, work.stride);
+  for (uint32_t from = 0; from < steps; from += batch) {
+    const uint32_t to = min(from + batch, steps);
+    divide_and_add(work, from, to, fast_inverse(multiply_denominators(work, from, to)));
   }
 }
 

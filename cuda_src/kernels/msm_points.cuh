@@ -6,7 +6,27 @@
 namespace freshproof {
 namespace msm {
 
-// Entry k is, with `entries`, +-points[entries[k] without its sign] or the identity for NONE; without, points[k].
+// A gap: where a list has no point. Its x ends in a word that no residue has.
+template <class P> __device__ __forceinline__ uint32_t top_word(const Field<P>& a) { return a.w[P::words - 1]; }
+
+template <class Base> __device__ __forceinline__ uint32_t top_word(const Quadratic<Base>& a) { return top_word(a.c1); }
+
+template <class P> __device__ __forceinline__ void set_top_word(Field<P>& a, uint32_t word) { a.w[P::words - 1] = word; }
+
+template <class Base> __device__ __forceinline__ void set_top_word(Quadratic<Base>& a, uint32_t word) {
+  set_top_word(a.c1, word);
+}
+
+template <class F> __device__ __forceinline__ bool is_gap(const F& x) { return top_word(x) == 0xffffffffu; }
+
+template <class F> __device__ __forceinline__ Affine<F> gap() {
+  Affine<F> out = Affine<F>::identity();
+  set_top_word(out.x, 0xffffffffu);
+  return out;
+}
+
+// Entry k is, with `entries`, +-points[entries[k] without its sign] or a gap for NONE; without, points[k]. No entry is
+// the identity: the sort leaves out the bases that are.
 template <class F> struct Source {
   const Affine<F>* points;
   const uint32_t* entries;
@@ -23,18 +43,7 @@ template <class F> struct Source {
     return points + (entries == nullptr ? entry : entry & ~SIGN);
   }
 
-  // The point of an entry, given the table's point (anything for NONE).
-  __device__ __forceinline__ Affine<F> signed_point(uint32_t entry, Affine<F> point) const {
-    if (entries == nullptr) return point;
-    if (entry == NONE) return Affine<F>::identity();
-    if (entry & SIGN) point.y = point.y.neg();
-    return point;
-  }
-
-  __device__ __forceinline__ Affine<F> point(uint32_t entry) const {
-    if (entry == NONE) return Affine<F>::identity();
-    return signed_point(entry, *at(entry));
-  }
+  __device__ __forceinline__ bool turned(uint32_t entry) const { return entries != nullptr && entry & SIGN; }
 };
 
 // Reads the points of a source one after the other, from `k` to before `end`, a point ahead of its use and an entry
@@ -46,9 +55,10 @@ template <class F> class Reader {
     fetch();
   }
 
-  // The next point; the identity past the end.
+  // The next point; a gap past the end.
   __device__ __forceinline__ Affine<F> next() {
-    const Affine<F> point = in.signed_point(coming_entry, coming);
+    Affine<F> point = coming;
+    if (in.turned(coming_entry)) point.y = point.y.neg();
     fetch();
     return point;
   }
@@ -58,7 +68,7 @@ template <class F> class Reader {
 
   __device__ __forceinline__ void fetch() {
     coming_entry = entry;
-    coming = entry == NONE ? Affine<F>::identity() : *in.at(entry);
+    coming = entry == NONE ? gap<F>() : *in.at(entry);
     entry = entry_at(++k);
   }
 

@@ -1,7 +1,7 @@
 // The pairs (bucket, signed point index) of an MSM, grouped by bucket: a two-pass counting sort of our own.
 //
 // A bucket's number splits into a bin (high bits) and a low part. Pass 1 (count, scan, partition) takes digits
-// straight from the scalars, so zero digits are never written, and leaves each bin's pairs in one stretch. Pass 2
+// straight from the scalars, so zero digits and digits of identity bases are never written, and leaves each bin's pairs in one stretch. Pass 2
 // (count, starts, place) handles stretches in tiles of equal size, each inside one bin, so no distribution of
 // scalars makes a block work longer than others; it writes the values alone: a value's place tells its bucket.
 // Both passes order a tile in shared memory first and then write it out, neighbours to neighbours: written where it
@@ -21,15 +21,19 @@ namespace msm {
 constexpr uint32_t NONE = 0xffffffffu;  // an empty entry; the sign bit with index 2^31 - 1, which no point has
 constexpr uint32_t SIGN = 0x80000000u;
 
+// Whether base i takes part: bit i of `present`, unset for the identity.
+__device__ __forceinline__ bool takes_part(const uint32_t* present, uint32_t i) { return present[i / 32] >> i % 32 & 1; }
+
 // histogram[bin] += 1 for each nonzero digit, over the whole grid; bin_counts += the block's histogram (shared memory,
 // `bins` words). bin_counts: zero before.
 template <class Fr>
-__device__ __forceinline__ void count_bins(const uint4* scalars, uint32_t n, const Windows& windows, uint32_t low_bits,
+__device__ __forceinline__ void count_bins(const uint4* scalars, const uint32_t* present, uint32_t n, const Windows& windows, uint32_t low_bits,
                                            uint32_t bins, uint32_t* bin_counts) {
   uint32_t* histogram = dynamic_shared();
   for (uint32_t b = threadIdx.x; b < bins; b += blockDim.x) histogram[b] = 0;
   __syncthreads();
   for (uint32_t i = global_thread(); i < n; i += grid_threads()) {
+    if (!takes_part(present, i)) continue;
     for_each_digit<Fr>(scalars + 2 * size_t(i), windows,
                        [&](const Digit& d) { atomicAdd(&histogram[d.bucket >> low_bits], 1u); });
   }
@@ -89,7 +93,7 @@ __device__ __forceinline__ uint32_t reserve(uint32_t* counts, uint32_t* shifts, 
 // lows[k], values[k]: the pair's low bucket bits, and table * n + i with the digit's sign. Shared memory: two words a bin,
 // one a thread, two for each of the scalars_a_tile * windows digits.
 template <class Fr>
-__device__ __forceinline__ void partition(const uint4* scalars, uint32_t n, const Windows& windows, uint32_t low_bits,
+__device__ __forceinline__ void partition(const uint4* scalars, const uint32_t* present, uint32_t n, const Windows& windows, uint32_t low_bits,
                                           uint32_t bins, uint32_t scalars_a_tile, uint32_t* bin_cursors,
                                           uint16_t* lows, uint32_t* values) {
   uint32_t* counts = dynamic_shared();
@@ -101,12 +105,14 @@ __device__ __forceinline__ void partition(const uint4* scalars, uint32_t n, cons
   __syncthreads();
   const uint32_t first = blockIdx.x * scalars_a_tile, last = min(first + scalars_a_tile, n);
   for (uint32_t i = first + threadIdx.x; i < last; i += blockDim.x) {
+    if (!takes_part(present, i)) continue;
     for_each_digit<Fr>(scalars + 2 * size_t(i), windows,
                        [&](const Digit& d) { atomicAdd(&counts[d.bucket >> low_bits], 1u); });
   }
   __syncthreads();
   const uint32_t size = reserve(counts, shifts, bins, bin_cursors, scratch);
   for (uint32_t i = first + threadIdx.x; i < last; i += blockDim.x) {
+    if (!takes_part(present, i)) continue;
     for_each_digit<Fr>(scalars + 2 * size_t(i), windows, [&](const Digit& d) {
       const uint32_t place = atomicAdd(&counts[d.bucket >> low_bits], 1u);
       tile_buckets[place] = d.bucket;

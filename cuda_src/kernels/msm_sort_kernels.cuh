@@ -8,12 +8,13 @@ using ScalarParams = FRESHPROOF_CURVE::FrParams;
 }  // namespace msm
 }  // namespace freshproof
 
-// Any grid of 256 threads; shared memory 4 * bins bytes. scalars: n * 32 bytes, standard form, < r.
+// Any grid of 256 threads; shared memory 4 * bins bytes. scalars: n * 32 bytes, standard form, < r. present: a bit
+// a base, see msm_find_present.
 extern "C" __global__ void __launch_bounds__(256)
-    msm_count_bins(const uint4* scalars, uint32_t n, uint32_t bits, uint32_t windows, uint32_t sets, uint32_t low_bits,
-                   uint32_t bins, uint32_t* bin_counts) {
-  freshproof::msm::count_bins<freshproof::msm::ScalarParams>(scalars, n, {bits, windows, sets}, low_bits, bins,
-                                                            bin_counts);
+    msm_count_bins(const uint4* scalars, const uint32_t* present, uint32_t n, uint32_t bits, uint32_t windows,
+                   uint32_t sets, uint32_t low_bits, uint32_t bins, uint32_t* bin_counts) {
+  freshproof::msm::count_bins<freshproof::msm::ScalarParams>(scalars, present, n, {bits, windows, sets}, low_bits,
+                                                            bins, bin_counts);
 }
 
 // One block of 1024 threads; shared memory 4096 bytes.
@@ -26,9 +27,10 @@ extern "C" __global__ void __launch_bounds__(1024)
 // A block of 512 threads for each `scalars_a_tile` scalars; shared memory 8 * (bins + scalars_a_tile * windows) + 2048
 // bytes.
 extern "C" __global__ void __launch_bounds__(512)
-    msm_partition(const uint4* scalars, uint32_t n, uint32_t bits, uint32_t windows, uint32_t sets, uint32_t low_bits,
-                  uint32_t bins, uint32_t scalars_a_tile, uint32_t* bin_cursors, uint16_t* lows, uint32_t* values) {
-  freshproof::msm::partition<freshproof::msm::ScalarParams>(scalars, n, {bits, windows, sets}, low_bits, bins,
+    msm_partition(const uint4* scalars, const uint32_t* present, uint32_t n, uint32_t bits, uint32_t windows,
+                  uint32_t sets, uint32_t low_bits, uint32_t bins, uint32_t scalars_a_tile, uint32_t* bin_cursors,
+                  uint16_t* lows, uint32_t* values) {
+  freshproof::msm::partition<freshproof::msm::ScalarParams>(scalars, present, n, {bits, windows, sets}, low_bits, bins,
                                                            scalars_a_tile, bin_cursors, lows, values);
 }
 

@@ -52,5 +52,17 @@ __device__ __forceinline__ void double_points(const Affine<F>* in, uint32_t n, u
   }
 }
 
+// Bit i of `present` for i < n: whether points[i] is not the identity. A thread a word.
+template <class F>
+__device__ __forceinline__ void find_present(const Affine<F>* points, uint32_t n, uint32_t* present) {
+  const uint32_t first = 32 * global_thread();
+  if (first >= n) return;
+  uint32_t word = 0;
+  for (uint32_t k = 0; k < min(32u, n - first); ++k) {
+    if (!points[first + k].is_identity()) word |= 1u << k;
+  }
+  present[global_thread()] = word;
+}
+
 }  // namespace msm
 }  // namespace freshproof

@@ -76,10 +76,9 @@ template <class F> __device__ FRESHPROOF_NOINLINE void double_times(Xyzz<F>& p, 
   for (uint32_t i = 0; i < times; ++i) p = inlined(dbl(outlined(p)));
 }
 
-// sum += other; complete. For hot loops: inline over Fq, where the sum stays in registers, but for the rare doubling;
-// over Fq2 it does not fit there beside the products.
+// sum += other; complete, but that an affine `other` is not the identity. For hot loops: inline over Fq, where the sum
+// stays in registers, but for the rare doubling; over Fq2 it does not fit there beside the products.
 template <class P> __device__ __forceinline__ void add_hot(Xyzz<Field<P>>& sum, const Affine<Field<P>>& other) {
-  if (other.is_identity()) return;
   if (sum.is_identity()) {
     sum = Xyzz<Field<P>>::from_affine(other);
     return;

@@ -1,7 +1,7 @@
 """Multi-scalar multiplication on the GPU: which kernels run, over what, in what order.
 
-One MSM is a fixed sequence of launches on one stream, without a question to the host in between: decompose and
-sort (`msm_sort.cuh`), pair (`msm_pair.cuh`), accumulate (`msm_accumulate.cuh`), reduce and combine
+One MSM is a fixed sequence of launches on one stream, without a question to the host in between: decompose
+and sort (`msm_sort.cuh`), pair (`msm_pair.cuh`), accumulate (`msm_accumulate.cuh`), reduce and combine
 (`msm_reduce.cuh`). Numbers that depend on the scalars stay on the device; launches are sized by their bounds.
 """
 
@@ -61,10 +61,14 @@ class Launch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bases:
-    """The points of one MSM, resident: ``table`` holds ``shape.tables`` times ``shape.n`` affine points."""
+    """The points of one MSM, resident: ``table`` holds ``shape.tables`` times ``shape.n`` affine points.
+
+    ``present`` has a bit for each of the ``shape.n`` bases: whether it is not the identity.
+    """
 
     shape: Shape
     table: Any
+    present: Any
 
 
 class Msm:
@@ -98,8 +102,8 @@ class Msm:
         )
 
     def table_bytes(self, shape: Shape) -> int:
-        """Memory of the points and their tables."""
-        return self.point_bytes * shape.tables * shape.n
+        """Memory of the points, their tables, and a bit a point."""
+        return self._present_at(shape) + 4 * -(-shape.n // 32)
 
     def table_scratch_bytes(self, shape: Shape) -> int:
         """Memory needed beside them while the tables are made."""
@@ -132,7 +136,10 @@ class Msm:
                 ),
                 stream,
             )
-        return Bases(shape, table)
+        words = -(-shape.n // 32)
+        present = table.part(self._present_at(shape), 4 * words)
+        self._launch("msm_find_present", -(-words // BLOCK), BLOCK, (table, _u32(shape.n), present), stream)
+        return Bases(shape, table, present)
 
     def run(self, bases: Bases, scalars: Memory, workspace: Memory, out: Memory, stream: Any) -> None:
         """``out`` = the sum of scalars[i] * points[i], affine; n = 0 gives the identity. Returns at once.
@@ -148,6 +155,9 @@ class Msm:
         run.pair()
         run.accumulate()
         run.reduce(out)
+
+    def _present_at(self, shape: Shape) -> int:
+        return -(-self.point_bytes * shape.tables * shape.n // 256) * 256
 
     def _layout(self, shape: Shape) -> msm_plan.Layout:
         return msm_plan.layout(shape, self.grid, self.point_bytes, BLOCK)
@@ -186,13 +196,14 @@ class _Run:
         scan_shared = 4 * SORT_BLOCK
         self._counters.fill(0, self.stream)
         counting = min(-(-s.n // SORT_BLOCK), COUNT_BLOCKS_AN_SM * self.msm._multiprocessors)
-        self._go("msm_count_bins", counting, SORT_BLOCK, (scalars, *windows, "bin_counts"), 4 * s.bins)
+        digits = (scalars, self.bases.present, *windows)
+        self._go("msm_count_bins", counting, SORT_BLOCK, (*digits, "bin_counts"), 4 * s.bins)
         bins = ("bin_counts", _u32(s.bins), _u32(TILE), "bin_starts", "bin_cursors", "tile_starts")
         self._go("msm_scan_bins", 1, SCAN_BLOCK, bins, 4 * SCAN_BLOCK)
         per_tile = s.scalars_a_tile
         placed = (_u32(per_tile), "bin_cursors", "lows", "values")
         shared = 8 * (s.bins + per_tile * s.windows) + 4 * SORT_THREADS
-        self._go("msm_partition", -(-s.n // per_tile), SORT_THREADS, (scalars, *windows, *placed), shared)
+        self._go("msm_partition", -(-s.n // per_tile), SORT_THREADS, (*digits, *placed), shared)
         tiles = ("bin_starts", "tile_starts", *tile)
         self._go("msm_count_buckets", s.tiles, SORT_BLOCK, ("lows", *tiles, "counts"), 4 << s.low_bits)
         align = _u32(s.passes)
@@ -202,9 +213,7 @@ class _Run:
             "msm_start_buckets", s.bins, SORT_BLOCK, ("counts", "bin_sizes", low, align, *made), scan_shared
         )
         shared = (8 << s.low_bits) + 6 * TILE + 4 * SORT_THREADS
-        self._go(
-            "msm_place", s.tiles, SORT_THREADS, ("lows", "values", *tiles, "cursors", "entries"), shared
-        )
+        self._go("msm_place", s.tiles, SORT_THREADS, ("lows", "values", *tiles, "cursors", "entries"), shared)
 
     def pair(self) -> None:
         """`passes` pairing passes, segment by segment of the list that they leave."""
@@ -233,7 +242,6 @@ class _Run:
                     _u32(first << (s.passes - n_pass)),
                     _u32(outputs),
                     _u32(BATCH),
-                    _u32(self.msm._multiprocessors),
                     "products",
                     out,
                 )

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 Group = Literal["g1", "g2"]
 
 LOW_BITS = 11
-"""Bucket bits that the sort's second pass handles: 2^11 counters of 4 bytes fit a block's default shared memory."""
+"""Bucket bits that the sort's second pass handles: two counters for each of 2^11 fit beside its tile."""
 MAX_BINS = 8 * 1024
 """Two counters each of the sort's first pass, in 64 KiB of its shared memory."""
 TILE = 14336
-"""Pairs a block of the sort's second pass handles: with its counters 102 KiB of shared memory, two blocks an SM."""
+"""Pairs a block of the sort's second pass handles: with its counters 102 KiB of shared memory, two an SM."""
 PARTITION_SHARED = 112 * 1024
 """Shared memory of a block of the sort's first pass: two blocks an SM."""
 SORT_THREADS = 512
@@ -49,7 +49,7 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """An MSM of ``n`` points with ``bits``-bit windows in ``sets`` bucket sets, after ``passes`` pairing passes."""
+    """An MSM of ``n`` points: ``bits``-bit windows, ``sets`` bucket sets, ``passes`` pairing passes."""
 
     n: int
     bits: int
@@ -81,7 +81,7 @@ class Shape:
 
     @property
     def scalars_a_tile(self) -> int:
-        """Scalars that a block of the sort's first pass handles: what its shared memory holds, in even rounds."""
+        """Scalars a block of the sort's first pass handles: what its shared memory holds, in even rounds."""
         room = (PARTITION_SHARED - 4 * SORT_THREADS - 8 * self.bins) // (8 * self.windows)
         step = SORT_THREADS // 2
         return room // step * step if room >= step else max(1, room)
@@ -110,7 +110,7 @@ class Shape:
 
 
 def shape(curve: Curve, n: int, tuning: Tuning, max_tables: int) -> Shape:
-    """The shape with that tuning and as many tables as allowed. Raises `ValueError` when an index overflows."""
+    """The shape with that tuning and as many tables as allowed. Raises `ValueError` if an index overflows."""
     if not 2 <= tuning.bits <= MAX_BITS:
         raise ValueError(f"windows of {tuning.bits} bits are outside 2..{MAX_BITS}")
     windows = -(-curve.r.bit_length() // tuning.bits)
