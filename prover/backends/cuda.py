@@ -21,10 +21,10 @@ from prover.backends.cuda_queries import QUERIES, Queries
 from prover.backends.cuda_setup import Setup
 from prover.backends.cuda_sparse import SparseProducts
 from prover.backends.cuda_staging import Staging
+from prover.backends.host_combine import HostCombine
 from prover.backends.sparse_plan import compressed_rows
 from prover.params import SCALAR_BYTES
 from prover.phases import Phases
-from prover.reference import g1, g2
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,8 +45,9 @@ ELEMENTWISE_BLOCKS_AN_SM = 16
 
 
 def targets(curve: Curve) -> tuple[str, ...]:
-    """The cubins that the backend loads: by field, key work, and MSM."""
-    return tuple(f"cuda-{unit}-{curve.name}" for unit in ("fr", "setup", "msm-sort", "msm-g1", "msm-g2"))
+    """What the backend loads: cubins by field, key work and MSM, and the host library for single points."""
+    units = ("cuda-fr", "cuda-setup", "cuda-msm-sort", "cuda-msm-g1", "cuda-msm-g2", "host")
+    return tuple(f"{unit}-{curve.name}" for unit in units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,13 @@ class CudaBackend:
         self.phases = Phases()
         self.device: dict[str, Any] | None = gpu.as_json()
         self._gpu = gpu
-        self._modules = {t: LoadedModule.load(gpu, find_artifact(t)) for t in targets(curve)}
-        self.loaded: tuple[Loaded, ...] = tuple(m.as_loaded() for m in self._modules.values())
+        *cubins, library = targets(curve)
+        self._modules = {t: LoadedModule.load(gpu, find_artifact(t)) for t in cubins}
+        self._combine = HostCombine(curve, find_artifact(library))
+        self.loaded: tuple[Loaded, ...] = (
+            *(m.as_loaded() for m in self._modules.values()),
+            self._combine.loaded,
+        )
         self._memory = Memory(gpu)
         self._clock = SpanClock()
         self._stream = Stream(non_blocking=True)
@@ -163,12 +169,12 @@ class CudaBackend:
         return points
 
     def combine_g1(self, scalars: Sequence[int], points: Sequence[G1Point]) -> G1Point:
-        """In Python: a few milliseconds, the first of them while the GPU works."""
-        return g1(self.curve).msm(scalars, points)
+        """On the CPU: a GPU's one thread is slower, and the blinding goes on while the GPU works."""
+        return self._combine.combine_g1(scalars, points)
 
     def combine_g2(self, scalars: Sequence[int], points: Sequence[G2Point]) -> G2Point:
-        """In Python, as `combine_g1`."""
-        return g2(self.curve).msm(scalars, points)
+        """On the CPU, as `combine_g1`."""
+        return self._combine.combine_g2(scalars, points)
 
     def close(self) -> None:
         """Scrub what held the witness, and release the key's memory."""

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from prover.backends.host_library import load_library
+from prover.backends.host_combine import CHOOSE_WINDOW, G1, G2, HostCombine
 from prover.formats.points import decode_g1, decode_g2, encode_g1, encode_g2
 from prover.params import SCALAR_BYTES
 from prover.phases import Phases
-from prover.scalars import encode_scalars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,12 +23,7 @@ if TYPE_CHECKING:
 
     Scalars = NDArray[np.uint8]
 
-G1, G2 = 1, 2
-"""The groups' numbers in the library's interface."""
-
 QUERIES = {"a_query": G1, "b_g1_query": G1, "b_g2_query": G2, "l_query": G1, "h_query": G1}
-
-CHOOSE_WINDOW = 0
 
 
 class HostKey(NamedTuple):
@@ -57,8 +51,9 @@ class HostBackend:
         self.curve = curve
         self.phases = Phases()
         self.threads = len(os.sched_getaffinity(0))
-        self._library, loaded = load_library(artifact, curve.name)
-        self.loaded: tuple[Loaded, ...] = (loaded,)
+        self._combine = HostCombine(curve, artifact)
+        self._library = self._combine.library
+        self.loaded: tuple[Loaded, ...] = (self._combine.loaded,)
         self._ready: HostKey | None = None
         self._secrets: list[Scalars] = []
 
@@ -134,13 +129,11 @@ class HostBackend:
 
     def combine_g1(self, scalars: Sequence[int], points: Sequence[G1Point]) -> G1Point:
         """An MSM over points that are encoded for it."""
-        rows = np.frombuffer(b"".join(encode_g1(self.curve, p) for p in points), np.uint8)
-        return decode_g1(self.curve, self._combine(G1, scalars, rows.reshape(len(points), -1)).data)
+        return self._combine.combine_g1(scalars, points)
 
     def combine_g2(self, scalars: Sequence[int], points: Sequence[G2Point]) -> G2Point:
-        """An MSM over points that are encoded for it."""
-        rows = np.frombuffer(b"".join(encode_g2(self.curve, p) for p in points), np.uint8)
-        return decode_g2(self.curve, self._combine(G2, scalars, rows.reshape(len(points), -1)).data)
+        """As `combine_g1`, in G2."""
+        return self._combine.combine_g2(scalars, points)
 
     def close(self) -> None:
         """Erase every vector that held the witness or came from it, and let the key go."""
@@ -159,12 +152,6 @@ class HostBackend:
         out = np.empty((len(scalars), len(base)), np.uint8)
         point = np.frombuffer(base, np.uint8)
         self._library.call("multiples", group, point, _contiguous(scalars), out, len(scalars), self.threads)
-        return out
-
-    def _combine(self, group: int, scalars: Sequence[int], rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        out = np.empty(rows.shape[1], np.uint8)
-        words = encode_scalars(scalars)
-        self._library.call("msm", group, rows, words, len(rows), CHOOSE_WINDOW, self.threads, out)
         return out
 
     def _msm(self, query: str, scalars: Scalars) -> NDArray[np.uint8]:
