@@ -111,7 +111,7 @@ def test_no_bytes_raise_anything_else(data):
 
 def test_deep_nesting_is_refused():
     lifted = sys.getrecursionlimit()
-    sys.setrecursionlimit(1000)  # as it is where the tool runs; py_ecc lifts it for the process that imports it
+    sys.setrecursionlimit(1000)  # as where the tool runs; py_ecc lifts it in the process that imports it
     try:
         with pytest.raises(BrokenRun):
             parse_message(b"[" * 100_000 + b"\n")
