@@ -23,6 +23,7 @@ from orchestrator.workspace import Workspace, find_root
 
 @click.command(short_help="Time workloads whose code is proven fresh.")
 @click.argument("workloads", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Also the workloads that run only when named.")
 @click.option(
     "--samples", type=click.IntRange(min=1), help="Samples to count  [default: the workload's own]."
 )
