@@ -1,20 +1,42 @@
-"""Says how many tests were left to a GPU machine, so that a green run cannot hide them."""
+"""Tests that this machine cannot run are left out and counted, so that a green run cannot hide them."""
+
+import shutil
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
-_left_out = pytest.StashKey[int]()
+_left_out = pytest.StashKey[Counter]()
+_CARGO = Path.home() / ".cargo" / "bin"
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out tests whose marker `needs` names a program that is not here."""
+    kept, left_out = [], []
+    for item in items:
+        needed = [program for marker in item.iter_markers("needs") for program in marker.args]
+        (kept if all(map(_is_here, needed)) else left_out).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
 
 
 def pytest_deselected(items):
-    """Count what the marker expression leaves out because it needs a GPU."""
-    gpu = [item for item in items if item.get_closest_marker("gpu")]
-    if gpu:
-        stash = gpu[0].config.stash
-        stash[_left_out] = stash.get(_left_out, 0) + len(gpu)
+    """Count what is left out, by what it needs; tests that the user left out need nothing."""
+    for item in items:
+        needed = {p for marker in item.iter_markers("needs") for p in marker.args if not _is_here(p)}
+        if item.get_closest_marker("gpu"):
+            needed.add("a GPU")
+        counts = item.config.stash.setdefault(_left_out, Counter())
+        counts.update([" and ".join(sorted(needed))] if needed else [])
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """One line after the tests' own summary."""
-    count = config.stash.get(_left_out, 0)
-    if count:
-        terminalreporter.write_line(f"{count} tests need a GPU and were not run (`nox -s device` runs them)")
+    """One line a need, after the tests' own summary."""
+    for need, count in config.stash.get(_left_out, Counter()).items():
+        how = " (`nox -s device` runs them)" if need == "a GPU" else ""
+        terminalreporter.write_line(f"{count} tests need {need} and were not run{how}")
+
+
+def _is_here(program: str) -> bool:
+    return shutil.which(program) is not None or shutil.which(program, path=str(_CARGO)) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from orchestrator.toolchain import find_nvcc
+from orchestrator.toolkit_install import install_toolkit
 from prover.backends.host_library import HostLibrary
 from prover.formats.points import decode_g1, decode_g2, encode_g1, encode_g2
 from prover.loading import artifact_from_gate
@@ -25,6 +28,19 @@ EMULATED, PORTABLE = "FRESHPROOF_EMULATE_PTX", "FRESHPROOF_PORTABLE"
 
 OPERATIONS = ("add", "sub", "mul", "sqr", "neg", "dbl", "inverse", "to_montgomery", "from_montgomery")
 GROUP_OPERATIONS = ("mixed_add", "xyzz_add", "affine_dbl", "xyzz_dbl")
+
+
+def _provide_nvcc():
+    """Put an nvcc on the PATH of every test here: an installed one, else the pinned one, fetched once."""
+    if shutil.which("nvcc") is None:
+        installed = ROOT / "build" / "toolchain"
+        if find_nvcc(os.environ, installed) is None:
+            install_toolkit(installed, lambda line: sys.stderr.write(f"{line}\n"))
+        folder = Path(find_nvcc(os.environ, installed).path).parent
+        os.environ["PATH"] = os.pathsep.join([str(folder), os.environ["PATH"]])
+
+
+_provide_nvcc()  # before the test modules are imported: they ask the PATH
 
 
 @pytest.fixture(scope="session")
