@@ -10,16 +10,10 @@ using P = FRESHPROOF_CURVE::FrParams;
 using F = Field<P>;
 }  // namespace freshproof
 
-// Threads an SM for the NTT passes: with 512 a thread has 128 registers. Enough for the multiplier (a wide
-// multiplication keeps its pipe for 4 clocks), and one block's loads hide behind another's arithmetic.
-#ifndef FRESHPROOF_NTT_THREADS
-#define FRESHPROOF_NTT_THREADS 512
-#endif
-
 // One NTT pass of 2^K-point columns over gridDim.y vectors that lie side by side. See ntt_pass.cuh: pass.
 #define FRESHPROOF_NTT_PASS(K)                                                                                        \
   extern "C" __global__ void __launch_bounds__(freshproof::ntt::Tile<K>::threads,                                    \
-                                               FRESHPROOF_NTT_THREADS / freshproof::ntt::Tile<K>::threads)           \
+                                               freshproof::ntt::Tile<K>::blocks)                                     \
       ntt_pass_##K(uint4* out, const uint4* in, const uint4* factors, const uint4* twiddles, uint32_t log_n,          \
                    uint32_t log_s, uint32_t log_f, uint32_t flip) {                                                   \
     freshproof::ntt::pass<freshproof::P, K>(                                                                          \

@@ -24,7 +24,7 @@ CONSTANT_BYTES = 64
 MIN_BITS = 3
 """Fewer bits than this are transformed by the definition, by one thread."""
 MAX_BITS = 9
-"""A pass transforms columns of at most 2^9 points: the tile then takes 72 KiB of shared memory."""
+"""A pass transforms columns of at most 2^9 points: two of them fill a tile."""
 MAX_LOG_N = 27
 """Three passes of 2^9."""
 
@@ -75,18 +75,24 @@ class Tile:
     def of(cls, bits: int) -> Tile:
         """The tile of a pass of 2^bits points."""
         rows = 1 << bits
-        columns = 4 if bits >= MAX_BITS else 1024 // rows
+        columns = 1024 // rows
         shared = 2 * 16 * (rows + rows // 8) * columns if bits > MIN_BITS else 0
         return cls(columns, rows // 8 * columns, shared)
 
 
+SPLITS = {20: (8, 6, 6), 22: (8, 8, 6)}
+"""Lengths for which another split was faster: by 5 % at 2^20, 1 % at 2^22 (benchmarks/NOTES.md)."""
+
+
 def split(log_n: int) -> tuple[int, ...]:
-    """The bits of each pass, the larger first: as few passes as possible, of nearly equal size.
+    """The bits of each pass, the larger first: as few passes as possible, mostly of nearly equal size.
 
     Raises `ValueError` beyond 2^27, the largest domain of BN254.
     """
     if not 0 <= log_n <= MAX_LOG_N:
         raise ValueError(f"a transform of 2^{log_n} points: the exponent must be in 0..{MAX_LOG_N}")
+    if log_n in SPLITS:
+        return SPLITS[log_n]
     count = max(1, -(-log_n // MAX_BITS))
     return tuple((log_n + count - 1 - i) // count for i in range(count))
 

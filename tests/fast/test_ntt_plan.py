@@ -14,7 +14,7 @@ def test_passes_multiply_to_the_length(log_n):
     bits = ntt_plan.split(log_n)
     assert sum(bits) == log_n
     assert max(bits) <= ntt_plan.MAX_BITS
-    assert max(bits) - min(bits) <= 1
+    assert max(bits) - min(bits) <= 2
     assert len(bits) == 1 or min(bits) >= ntt_plan.MIN_BITS
 
 
@@ -50,7 +50,7 @@ def test_the_scale_goes_into_one_table_only():
 def test_tiles_fit_an_sm_several_times(bits):
     tile = Tile.of(bits)
     assert tile.threads * 8 == tile.columns << bits
-    assert 512 // tile.threads * (tile.shared_bytes + 1024) <= 227 * 1024
+    assert 4 * (tile.shared_bytes + 1024) <= 227 * 1024
 
 
 @pytest.mark.parametrize("curve", [BN254, BLS12_381], ids=lambda c: c.name)
