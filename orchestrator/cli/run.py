@@ -17,7 +17,7 @@ from orchestrator.errors import FreshproofError
 from orchestrator.foreign.judge import Judge
 from orchestrator.foreign.made import Build
 from orchestrator.foreign.observe import file_clock_ns, observe
-from orchestrator.foreign.provenance import ends
+from orchestrator.foreign.provenance import ends, sources_of
 from orchestrator.foreign.receipt import look, project_root
 from orchestrator.foreign.record import Observed, Recorder
 from orchestrator.foreign.report import SourceRow, product_lines, source_rows
@@ -71,7 +71,7 @@ def _record(store: Store, observed: Observed, as_json: bool, quiet: bool) -> int
     recorder = Recorder(store, earlier or Build(str(store.root)))
     build, outputs = recorder.record(observed)
     judge = Judge(store, build, os.environ, recorder.digests)
-    compiles = {path: judge.verdict(path) for path, made in build.made.items() if made.manifest}
+    compiles = {path: judge.verdict(path) for path, made in build.made.items() if sources_of(made)}
     rows = source_rows(build, {output.path for output in outputs}, compiles)
     counting, leftover = ends(build.made)
     verdicts = [(path, judge.verdict(path)) for path in counting]

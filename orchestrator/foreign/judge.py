@@ -17,7 +17,7 @@ from orchestrator.evidence import Observer, compare_tools, digest_tools, paths_o
 from orchestrator.foreign.compile_record import recorded_toolchain
 from orchestrator.foreign.contents import read_pieces
 from orchestrator.foreign.made import Build, Made, Receipt
-from orchestrator.foreign.provenance import AGAIN, chain, members_of
+from orchestrator.foreign.provenance import AGAIN, Unknown, chain, members_of, sources_of
 from orchestrator.foreign.receipt import look, programs, variables
 from orchestrator.foreign.sources import can_matter, is_unit
 from orchestrator.foreign.steps import Tool
@@ -61,7 +61,7 @@ class Judge:
             rows += members_of(step, self.build.made, self._now)
         unique = {(o.code, o.subject, o.recorded, o.observed): o for o in rows}
         required = _ALWAYS | ({Link.MEMBERS} if made.inputs else frozenset())
-        if made.content.pieces or any(m.manifest for m in steps):
+        if made.content.pieces or any(map(sources_of, steps)):
             required |= {Link.TOOLCHAIN}
         return judge(Evidence(self.shown(at or path), required, tuple(unique.values())))
 
@@ -78,7 +78,7 @@ class Judge:
     def digest(self, path: str) -> Digest | None:
         """Of a file now; `None` if it is not there or cannot be read."""
         now = self._now(path)
-        return None if isinstance(now, Unreadable) else now
+        return None if isinstance(now, Unknown) else now
 
     def holds_code(self, path: str) -> bool:
         """Whether device code is in a file."""
@@ -107,7 +107,7 @@ class Judge:
     def _artifact(self, made: Made, path: str) -> Observation:
         now = self._now(path)
         shown = self.shown(path)
-        if isinstance(now, Unreadable):
+        if isinstance(now, Unknown):
             return Observation(
                 Link.ARTIFACT, "artifact-unreadable", shown, made.content.digest, None, str(now)
             )
@@ -115,11 +115,11 @@ class Judge:
         code = "artifact" if now == made.content.digest else "artifact-changed" if now else "artifact-missing"
         return Observation(Link.ARTIFACT, code, shown, made.content.digest, now or "missing", note, AGAIN)
 
-    def _now(self, path: str) -> Digest | Unreadable | None:
+    def _now(self, path: str) -> Digest | Unknown | None:
         try:
             return self.digests.get(path)
         except Unreadable as error:
-            return error
+            return Unknown(error)
 
     def _doubt(self, made: Made, why: str) -> Observation:
         note = f"{self.shown(made.path)}: {self.shown(why)}"
@@ -156,7 +156,7 @@ class Judge:
         for path, recorded in made.materials:
             now = self._now(path)
             shown = self.shown(path)
-            if isinstance(now, Unreadable):
+            if isinstance(now, Unknown):
                 yield Observation(Link.INPUTS, "input-unreadable", shown, recorded, None, str(now), AGAIN)
             elif now != recorded:
                 note = f"{shown}: {'its content changed' if now else 'is gone'}"

@@ -6,16 +6,23 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from orchestrator.digests import Unreadable
 from orchestrator.foreign.made import Made
 from orchestrator.foreign.steps import Tool
+from orchestrator.foreign.words import read_nvcc
 from orchestrator.model import Digest, Link, Observation
 
 AGAIN = "build it again behind `freshproof run --`; if the build system does nothing, clean first"
 
 _HASH = re.compile(r"-[0-9a-f]{16}(?=[./]|$)")
 
-Now = Callable[[str], "Digest | Unreadable | None"]
+
+class Unknown(str):
+    """Why a file's digest is not known."""
+
+    __slots__ = ()
+
+
+Now = Callable[[str], Digest | Unknown | None]
 """Digest of a file now; `None` if it is not there."""
 
 
@@ -49,10 +56,10 @@ def members_of(product: Made, made: Mapping[str, Made], now: Now) -> Iterator[Ob
 
 
 def _input(
-    product: Made, path: str, recorded: Digest, maker: Made | None, now: Digest | Unreadable | None
+    product: Made, path: str, recorded: Digest, maker: Made | None, now: Digest | Unknown | None
 ) -> Iterator[Observation]:
     into = posixpath.basename(product.path)
-    if isinstance(now, Unreadable):
+    if isinstance(now, Unknown):
         yield Observation(Link.MEMBERS, "member-unreadable", path, recorded, None, str(now), AGAIN)
         return
     if maker is not None and maker.content.form == "shared library":
@@ -98,14 +105,17 @@ def _inside(maker: Made, product: Made) -> Iterator[Digest]:
         yield from (digest for _name, digest, _code in maker.content.members)
 
 
-def holds_device_code(made: Mapping[str, Made], path: str) -> bool:
-    """Whether CUDA code is in a product."""
-    return path in made and bool(made[path].content.pieces)
+def sources_of(made: Made) -> tuple[str, ...]:
+    """Full paths of what a compile of nvcc compiled; none for any other step."""
+    if made.tool is not Tool.NVCC:
+        return ()
+    names = read_nvcc(made.argv).sources
+    return tuple(posixpath.normpath(posixpath.join(made.folder, name)) for name in names)
 
 
 def makers_of_code(made: Mapping[str, Made], path: str) -> tuple[Made, ...]:
     """The compiles whose device code is in a product."""
-    return tuple(m for m in chain(made, path) if m.manifest and m.content.pieces)
+    return tuple(m for m in chain(made, path) if m.content.pieces and sources_of(m))
 
 
 def place_of(path: str) -> str:

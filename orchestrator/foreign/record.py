@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,8 @@ from orchestrator.process import run
 _EDITORS = frozenset(
     {"strip", "ranlib", "objcopy", "patchelf", "ar", "chrpath", "llvm-strip", "llvm-objcopy"}
 )
+_PROBE = re.compile(r"/CMakeFiles/(?:[\d.]+/CompilerId\w+|CMakeScratch|CMakeTmp)/|/conftest\.dir/")
+"""What CMake compiles to try the compilers out: no part of what is built."""
 _TICK_NS = 20_000_000
 """The end of a program and the time of its last write are told by clocks that move in steps."""
 _FORMER = 20
@@ -62,6 +65,8 @@ def find_outputs(events: Sequence[Event]) -> tuple[Output, ...]:
     for step in read_steps(events, os.path.exists):
         moved = follow(step, moves, os.path.exists)
         for path in moved.outputs:
+            if _PROBE.search(path):
+                continue
             try:
                 written = os.stat(path).st_mtime_ns
             except OSError:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from orchestrator.foreign.made import Build, Made
-from orchestrator.foreign.provenance import chain, makers_of_code
-from orchestrator.foreign.words import read_nvcc
+from orchestrator.foreign.provenance import chain, makers_of_code, sources_of
 from orchestrator.model import State, Verdict
 
 
@@ -31,8 +29,6 @@ def source_rows(build: Build, ran: AbstractSet[str], verdicts: Mapping[str, Verd
     """
     rows = []
     for made in sorted(build.made.values(), key=lambda m: m.path):
-        if not made.manifest:
-            continue
         for source in sources_of(made):
             what, why = _what(made, made.path in ran, verdicts[made.path])
             rows.append(SourceRow(shown(build, source), what, why, shown(build, made.path)))
@@ -49,13 +45,6 @@ def _what(made: Made, ran: bool, verdict: Verdict) -> tuple[str, str]:
     if verdict.state is State.FRESH:
         return "not compiled", "nothing that it depends on has changed"
     return "NOT COMPILED", f"and it had to be: {why}" if verdict.state is State.STALE else why
-
-
-def sources_of(made: Made) -> tuple[str, ...]:
-    """Full paths of what a compile of nvcc compiled."""
-    return tuple(
-        posixpath.normpath(posixpath.join(made.folder, name)) for name in read_nvcc(made.argv).sources
-    )
 
 
 def shown(build: Build, path: str) -> str:

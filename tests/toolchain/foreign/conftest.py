@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -11,6 +12,28 @@ from pathlib import Path
 
 import pytest
 
+_projects = importlib.util.spec_from_file_location("projects", Path(__file__).with_name("projects.py"))
+projects = importlib.util.module_from_spec(_projects)
+_projects.loader.exec_module(projects)
+
+PROJECTS = {
+    "make": (projects.MAKE, ("make",), ("out/prog",), "out"),
+    "ninja": (projects.NINJA, ("ninja",), ("out/prog",), "out"),
+    "cmake": (
+        projects.CMAKE,
+        ("sh", "-c", "test -d build || cmake -S . -B build && cmake --build build"),
+        ("build/prog",),
+        "build",
+    ),
+    "setuptools": (
+        projects.SETUPTOOLS,
+        (sys.executable, "setup.py", "-q", "build_ext", "--inplace"),
+        (sys.executable, "run.py"),
+        "build",
+    ),
+}
+"""Files, build, program, folder of products."""
+
 DATA = Path(__file__).parents[2] / "data"
 NVCC = Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc")
 FRESH, REFUSED, NOT_STARTED, VOID = 0, 5, 125, 6
@@ -19,11 +42,17 @@ FRESH, REFUSED, NOT_STARTED, VOID = 0, 5, 125, 6
 class Project:
     """One project on disk."""
 
-    def __init__(self, root: Path, build: tuple[str, ...], program: str) -> None:
+    def __init__(self, root: Path, build: tuple[str, ...], program: tuple[str, ...]) -> None:
         self.root = root
         self.build = build
         self.program = program
-        folders = [str(NVCC.parent), str(Path.home() / ".cargo" / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]
+        folders = [
+            str(NVCC.parent),
+            str(Path.home() / ".cargo" / "bin"),
+            "/usr/local/bin",
+            "/usr/bin",
+            "/bin",
+        ]
         keep = ("HOME", "CARGO_HOME", "RUSTUP_HOME", "XDG_CACHE_HOME")
         self.environ = {name: os.environ[name] for name in keep if name in os.environ}
         self.environ["PATH"] = os.pathsep.join(folders)
@@ -66,27 +95,13 @@ class Project:
         return {row["source"]: row["state"] for row in self.document["sources"]}
 
     def gate(self, **variables: str) -> subprocess.CompletedProcess[str]:
-        return self.tool("gate", "--", f"./{self.program}", **variables)
+        return self.tool("gate", "--", *self.program, **variables)
 
     def verify(self, **variables: str) -> tuple[int, dict[str, str], str]:
         """Exit code, the state of each product, and all that is said."""
         done = self.tool("verify", "--json", **variables)
         targets = json.loads(done.stdout)["targets"]
         return done.returncode, {t["target"]: t["state"] for t in targets}, done.stdout
-
-
-@pytest.fixture
-def tree(tmp_path):
-    """(files, build command, program) -> project in git, everything committed."""
-
-    def make(files: dict[str, str], build: tuple[str, ...], program: str) -> Project:
-        project = Project(Path(os.path.realpath(tmp_path)) / "project", build, program)
-        for name, text in files.items():
-            project.file(name, text)
-        commit(project.root)
-        return project
-
-    return make
 
 
 def commit(root: Path) -> None:
@@ -103,7 +118,7 @@ def story(tmp_path_factory):
     shutil.copytree(DATA / "story", root)
     (root / ".gitignore").write_text("/target\n")
     commit(root)
-    project = Project(root, ("cargo", "build", "--release", "--offline"), "target/release/prove-bench")
+    project = Project(root, ("cargo", "build", "--release", "--offline"), ("target/release/prove-bench",))
     states = project.run()
     assert states == {"groth16-cuda/cuda/groth16_cuda.cu": "compiled"}
     return project
@@ -112,10 +127,38 @@ def story(tmp_path_factory):
 @pytest.fixture
 def restored(story):
     """The story's workspace, built; what a test changes is put back."""
-    story.run()  # files that were put back have new times, which cargo goes by
-    assert story.gate().returncode == FRESH
-    yield story
-    subprocess.run(["git", "checkout", "-q", "."], cwd=story.root, check=True)
-    subprocess.run(["git", "clean", "-qfd", "-e", "Cargo.lock", "-e", ".freshproof"], cwd=story.root, check=True)
-    if story.gate().returncode != FRESH:
-        shutil.rmtree(story.root / "target")
+    yield from settled(story, "target")
+
+
+@pytest.fixture(scope="module", params=["make", "ninja", "cmake", "setuptools"])
+def built(request, tmp_path_factory):
+    """A project of each build system, built once behind the tool."""
+    files, build, program, products = PROJECTS[request.param]
+    root = Path(os.path.realpath(tmp_path_factory.mktemp(request.param))) / "project"
+    project = Project(root, build, program)
+    for name, text in files.items():
+        project.file(name, text)
+    commit(root)
+    assert project.run() == {"cuda/kernel.cu": "compiled"}
+    project.system, project.products = request.param, products
+    return project
+
+
+@pytest.fixture
+def project(built):
+    """The project, built; what a test changes is put back."""
+    yield from settled(built, built.products)
+
+
+def settled(project: Project, products: str):
+    """Build first: files that were put back have new times, which build systems go by."""
+    project.run()
+    before = project.gate()
+    if before.returncode != FRESH:
+        shutil.rmtree(project.root / products)
+        project.run()
+        before = project.gate()
+    assert before.returncode == FRESH, before.stdout + before.stderr
+    yield project
+    subprocess.run(["git", "checkout", "-q", "."], cwd=project.root, check=True)
+    subprocess.run(["git", "clean", "-qfd", "-e", "Cargo.lock", "-e", "*.so"], cwd=project.root, check=True)

@@ -108,7 +108,7 @@ def test_two_profiles_are_told_apart(restored):
 
 
 def test_a_source_edited_while_the_program_runs_voids_the_run(restored):
-    script = f"./{restored.program}; echo '// later' >> {KERNEL}"
+    script = f"{restored.program[0]}; echo '// later' >> {KERNEL}"
     done = restored.tool("gate", "--", "sh", "-c", script)
     assert done.returncode == 6
     assert "void" in done.stderr and KERNEL in done.stderr
@@ -117,4 +117,4 @@ def test_a_source_edited_while_the_program_runs_voids_the_run(restored):
 
 def test_a_quoted_command_is_looked_into(restored):
     restored.edit(HEADER, "WINDOW 4", "WINDOW 8")
-    assert restored.tool("gate", "--", "env", "X=1", f"./{restored.program} --quiet").returncode == 125
+    assert restored.tool("gate", "--", "env", "X=1", f"{restored.program[0]} --quiet").returncode == 125
