@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prover import qap
+from prover.backends import KeyPolynomials, KeyScalars
 from prover.formats.points import encode_g1, encode_g2
 from prover.formats.zkey import COEF, write_zkey
 from prover.reference import g1, g2
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from prover.backends import PointGenerator
     from prover.formats.r1cs import ConstraintSystem, SparseMatrix
     from prover.params import Curve
+
+    DoubleMontgomery = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,31 +77,42 @@ def write_test_key(
 
     Raises `ConfigurationError` for a circuit too large for its curve.
     """
-    curve, r, n_public = system.curve, system.curve.r, system.n_public
-    k = qap.log_domain(curve, system.n_constraints, n_public)
+    curve = system.curve
+    k = qap.log_domain(curve, system.n_constraints, system.n_public)
     say(f"polynomials of {system.n_wires} wires over a domain of 2^{k}")
-    basis = qap.lagrange_at(curve, k, trapdoor.tau)
-    a, b, c = qap.wire_polynomials_at(system, basis)
-    combined = [
-        (trapdoor.beta * a_s + trapdoor.alpha * b_s + c_s) % r for a_s, b_s, c_s in zip(a, b, c, strict=True)
-    ]
-    over_delta = pow(trapdoor.delta, -1, r)
-    private = [value * over_delta % r for value in combined[n_public + 1 :]]
-    h = [value * over_delta % r for value in qap.odd_lagrange_at(curve, k, trapdoor.tau)]
-    b_words = encode_scalars(b)
+    fast = generator if isinstance(generator, KeyPolynomials) else None
+    scalars = fast.key_scalars(system, trapdoor) if fast else key_scalars(system, trapdoor)
     say(f"points: {3 * system.n_wires + (1 << k)} in G1, {system.n_wires} in G2")
     write_zkey(
         path,
         curve,
-        n_public=n_public,
+        n_public=system.n_public,
         singles=_single_points(curve, trapdoor),
-        ic=generator.multiples_g1(encode_scalars(combined[: n_public + 1])),
-        a_query=generator.multiples_g1(encode_scalars(a)),
-        b_g1_query=generator.multiples_g1(b_words),
-        b_g2_query=generator.multiples_g2(b_words),
-        l_query=generator.multiples_g1(encode_scalars(private)),
-        h_query=generator.multiples_g1(encode_scalars(h)),
-        coefs=_key_entries(system),
+        ic=generator.multiples_g1(scalars.public),
+        a_query=generator.multiples_g1(scalars.a),
+        b_g1_query=generator.multiples_g1(scalars.b),
+        b_g2_query=generator.multiples_g2(scalars.b),
+        l_query=generator.multiples_g1(scalars.private),
+        h_query=generator.multiples_g1(scalars.h),
+        coefs=_key_entries(system, fast.double_montgomery if fast else _double_montgomery(curve)),
+    )
+
+
+def key_scalars(system: ConstraintSystem, trapdoor: Trapdoor) -> KeyScalars:
+    """What the points of the key are multiples by, in Python integers."""
+    curve, r, first_private = system.curve, system.curve.r, system.n_public + 1
+    k = qap.log_domain(curve, system.n_constraints, system.n_public)
+    a, b, c = qap.wire_polynomials_at(system, qap.lagrange_at(curve, k, trapdoor.tau))
+    combined = [
+        (trapdoor.beta * a_s + trapdoor.alpha * b_s + c_s) % r for a_s, b_s, c_s in zip(a, b, c, strict=True)
+    ]
+    over_delta = pow(trapdoor.delta, -1, r)
+    return KeyScalars(
+        a=encode_scalars(a),
+        b=encode_scalars(b),
+        public=encode_scalars(combined[:first_private]),
+        private=encode_scalars(value * over_delta % r for value in combined[first_private:]),
+        h=encode_scalars(value * over_delta % r for value in qap.odd_lagrange_at(curve, k, trapdoor.tau)),
     )
 
 
@@ -122,24 +136,25 @@ def _single_points(curve: Curve, trapdoor: Trapdoor) -> list[bytes]:
     ]
 
 
-def _key_entries(system: ConstraintSystem) -> NDArray[Any]:
+def _key_entries(system: ConstraintSystem, double_montgomery: DoubleMontgomery) -> NDArray[Any]:
     """A and B as the key has them: by constraint, A before B, then the public rows of A."""
-    radix_squared = pow(system.curve.radix_r, 2, system.curve.r)
-    parts = [
-        _entries(0, system.a, radix_squared, system.curve.r),
-        _entries(1, system.b, radix_squared, system.curve.r),
-    ]
+    parts = [_entries(0, system.a, double_montgomery), _entries(1, system.b, double_montgomery)]
     by_constraint = np.concatenate(parts)
     by_constraint = by_constraint[np.argsort(by_constraint["constraint"], kind="stable")]
     public = np.zeros(system.n_public + 1, COEF)
     public["wire"] = np.arange(system.n_public + 1)
     public["constraint"] = system.n_constraints + public["wire"]
-    public["value"] = encode_scalars([radix_squared])[0]
+    public["value"] = double_montgomery(encode_scalars([1]))[0]
     return np.concatenate([by_constraint, public])
 
 
-def _entries(which: int, matrix: SparseMatrix, radix_squared: int, r: int) -> NDArray[Any]:
+def _entries(which: int, matrix: SparseMatrix, double_montgomery: DoubleMontgomery) -> NDArray[Any]:
     entries = np.empty(len(matrix.rows), COEF)
     entries["matrix"], entries["constraint"], entries["wire"] = which, matrix.rows, matrix.wires
-    entries["value"] = encode_scalars(value * radix_squared % r for value in decode_scalars(matrix.coefs))
+    entries["value"] = double_montgomery(matrix.coefs)
     return entries
+
+
+def _double_montgomery(curve: Curve) -> DoubleMontgomery:
+    radix_squared = pow(curve.radix_r, 2, curve.r)
+    return lambda coefs: encode_scalars(value * radix_squared % curve.r for value in decode_scalars(coefs))

@@ -15,6 +15,7 @@ that come back are Python integers (`prover.params.G1Point`, `G2Point`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prover.artifact import Loaded
+    from prover.formats.r1cs import ConstraintSystem
     from prover.formats.zkey import ProvingKey
     from prover.params import G1Point, G2Point
     from prover.phases import Phases
+    from prover.setup import Trapdoor
 
 Vector = Any
 """A vector of field elements held by a backend, in whatever form it likes; ``v[start:]`` is its tail."""
@@ -96,6 +99,33 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Release memory and scrub what held the witness."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyScalars:
+    """What the points of a key are multiples by, each (n, 32) in standard form."""
+
+    a: NDArray[np.uint8]
+    """For a_query: A_s(tau) for every wire s."""
+    b: NDArray[np.uint8]
+    """For b_g1_query and b_g2_query."""
+    public: NDArray[np.uint8]
+    """For IC: beta A_s + alpha B_s + C_s of the constant and the public wires."""
+    private: NDArray[np.uint8]
+    """For l_query: the same of the other wires, over delta."""
+    h: NDArray[np.uint8]
+    """For h_query: the Lagrange basis at the odd points, over delta."""
+
+
+@runtime_checkable
+class KeyPolynomials(Protocol):
+    """The polynomials of a circuit at a secret point. Backends may offer it, where Python is too slow."""
+
+    def key_scalars(self, system: ConstraintSystem, trapdoor: Trapdoor) -> KeyScalars:
+        """As `prover.setup.key_scalars`."""
+
+    def double_montgomery(self, coefs: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """coefficient * R^2 mod r for each. In and out: (n, 32)."""
 
 
 @runtime_checkable

@@ -22,6 +22,7 @@ from prover.backends.cuda_setup import Setup
 from prover.backends.cuda_sparse import SparseProducts
 from prover.backends.cuda_staging import Staging
 from prover.backends.host_combine import HostCombine
+from prover.backends.host_setup import HostSetup
 from prover.backends.sparse_plan import compressed_rows
 from prover.params import SCALAR_BYTES
 from prover.phases import Phases
@@ -32,9 +33,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prover.artifact import Artifact, Loaded
+    from prover.backends import KeyScalars
     from prover.backends.cuda_queries import Pending
+    from prover.formats.r1cs import ConstraintSystem
     from prover.formats.zkey import ProvingKey
     from prover.params import Curve, G1Point, G2Point
+    from prover.setup import Trapdoor
 
 __all__ = ["CudaBackend", "open_gpu", "targets"]
 
@@ -182,6 +186,14 @@ class CudaBackend:
             key, self._key = self._key, None
             key.scrub(self._stream)
             self._memory.release()
+
+    def key_scalars(self, system: ConstraintSystem, trapdoor: Trapdoor) -> KeyScalars:
+        """The polynomials of a circuit at a secret point, by the host library."""
+        return HostSetup(self._combine.library, self.curve).key_scalars(system, trapdoor)
+
+    def double_montgomery(self, coefs: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """coefficient * R^2 for each."""
+        return HostSetup(self._combine.library, self.curve).double_montgomery(coefs)
 
     def multiples_g1(self, scalars: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """k * G1 for each scalar."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from prover.backends.host_combine import CHOOSE_WINDOW, G1, G2, HostCombine
+from prover.backends.host_setup import HostSetup
 from prover.formats.points import decode_g1, decode_g2, encode_g1, encode_g2
 from prover.params import SCALAR_BYTES
 from prover.phases import Phases
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prover.artifact import Artifact, Loaded
+    from prover.backends import KeyScalars
+    from prover.formats.r1cs import ConstraintSystem
     from prover.formats.zkey import ProvingKey
     from prover.params import Curve, G1Point, G2Point
+    from prover.setup import Trapdoor
 
     Scalars = NDArray[np.uint8]
 
@@ -139,6 +143,14 @@ class HostBackend:
         """Erase every vector that held the witness or came from it, and let the key go."""
         self._scrub()
         self._ready = None
+
+    def key_scalars(self, system: ConstraintSystem, trapdoor: Trapdoor) -> KeyScalars:
+        """The polynomials of a circuit at a secret point, by the host library."""
+        return HostSetup(self._library, self.curve).key_scalars(system, trapdoor)
+
+    def double_montgomery(self, coefs: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """coefficient * R^2 for each."""
+        return HostSetup(self._library, self.curve).double_montgomery(coefs)
 
     def multiples_g1(self, scalars: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """k * G1 for each scalar."""
