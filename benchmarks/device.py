@@ -2,7 +2,7 @@
 
     python benchmarks/device.py [--out FOLDER] [--only STAGE,...]
 
-Stages: facts, build, verify, gate, bench, device (the tests), circuits (proofs of the test data and of
+Stages: facts, build, verify, gate, bench, large, device (the tests), circuits (proofs of the test data and of
 synthetic circuits, for other verifiers), ntt, sanitize. No network is needed. Each stage's output goes to
 OUT/STAGE.txt; OUT/summary.json holds times and results, OUT/proofs.tar.gz the proofs with their keys. Exit
 code 1 if a stage failed.
@@ -92,8 +92,22 @@ def gate(visit: Visit) -> None:
 
 
 def bench(visit: Visit) -> None:
-    """Every workload that uses the GPU, under the gate."""
-    visit.summary["bench"] = visit.capture("bench", PYTHON, "-m", "orchestrator", "bench", "--all", "--json")
+    """Small and middle circuits on both curves, under the gate."""
+    names = [f"pow5-{curve}-cuda" for curve in CURVES]
+    names += [f"synthetic-{log_domain}-{curve}" for curve in CURVES for log_domain in LOG_DOMAINS]
+    _bench(visit, "bench", *names, "synthetic-18-bls12_381-bits")
+
+
+def large(visit: Visit) -> None:
+    """Circuits of millions of constraints; making each takes longer than proving it."""
+    for log_domain in (20, 22):
+        for kind in ("", "-bits"):
+            _bench(visit, "large", f"synthetic-{log_domain}-bls12_381{kind}")
+
+
+def _bench(visit: Visit, stage: str, *workloads: str) -> None:
+    report = visit.capture(stage, PYTHON, "-m", "orchestrator", "bench", *workloads, "--json")
+    visit.summary.setdefault(stage, []).append(report)
 
 
 def circuits(visit: Visit) -> None:
@@ -167,6 +181,7 @@ STAGES: dict[str, Callable[[Visit], None]] = {
     "verify": nox_session("verify"),
     "gate": gate,
     "bench": bench,
+    "large": large,
     "device": nox_session("device"),
     "circuits": circuits,
     "ntt": ntt,
