@@ -169,7 +169,7 @@ def ntt(visit: Visit) -> None:
 
 def sanitize(visit: Visit) -> None:
     """compute-sanitizer over small sizes: bad memory accesses, then races in shared memory."""
-    small = "test_products or test_multiply or off_the_curve or (every_direction and not 14)"
+    small = "three_vectors or test_products or test_multiply or off_the_curve or (oracles and mul)"
     for tool in ("memcheck", "racecheck"):
         tests = (PYTHON, "-m", "pytest", "-m", "gpu", "-k", small, "-x", "tests/device")
         visit.run("sanitize", "compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *tests)
