@@ -135,16 +135,15 @@ class Recorder:
         root = str(self.store.root)
         products = {name for o in outputs for name in (o.path, o.step.lists) if name} | set(self.earlier.made)
         settled = take([root], observed.before, observed.began_ns, products, self.digests, observed.environ)
-        others = _other_roots(root, outputs)
-        if not others:
-            return settled
-        more = take(others, None, observed.began_ns, products, self.digests, observed.environ)
-        return replace(
-            settled,
-            files={**settled.files, **more.files},
-            unsettled=(*settled.unsettled, *more.unsettled),
-            roots=(*settled.roots, *more.roots),
-        )
+        for other, used_ns in _other_roots(root, outputs).items():
+            more = take([other], None, used_ns, products, self.digests, observed.environ)
+            settled = replace(
+                settled,
+                files={**settled.files, **more.files},
+                unsettled=(*settled.unsettled, *more.unsettled),
+                roots=(*settled.roots, *more.roots),
+            )
+        return settled
 
     def _made(
         self, output: Output, receipt: Receipt, observed: Observed, known: Mapping[str, Made]
@@ -298,17 +297,23 @@ def _former(before: Made | None, content: Content) -> tuple[Digest, ...]:
     return tuple(d for d in dict.fromkeys(row) if d != content.digest)[:_FORMER]
 
 
-def _other_roots(root: str, outputs: Iterable[Output]) -> list[str]:
-    """Projects outside of the main one whose sources were compiled: path and git dependencies."""
-    folders: set[str] = set()
+def _other_roots(root: str, outputs: Iterable[Output]) -> dict[str, int]:
+    """Projects outside of the main one whose sources were compiled (path and git dependencies), with the
+    time of their first use: the build itself may have fetched them before that.
+    """
+    found: dict[str, int] = {}
     for output in outputs:
         step = output.step
-        for source in step.sources:
-            folders.add(os.path.dirname(os.path.realpath(os.path.join(step.event.folder, source))))
+        names = [os.path.dirname(os.path.join(step.event.folder, source)) for source in step.sources]
         if step.tool is Tool.RUSTC:
-            folders.add(os.path.realpath(step.event.environment.get("CARGO_MANIFEST_DIR", root)))
-    outside = (f for f in sorted(folders) if not is_below(f, (root, *_SYSTEM)) and os.path.isdir(f))
-    return sorted({found for folder in outside if not is_below(found := source_root(folder), [root])})
+            names.append(step.event.environment.get("CARGO_MANIFEST_DIR", root))
+        for folder in set(map(os.path.realpath, names)):
+            if not os.path.isdir(folder) or is_below(folder, (root, *_SYSTEM)):
+                continue
+            other = source_root(folder)
+            if not is_below(other, [root]):
+                found[other] = min(found.get(other, step.event.started_ns), step.event.started_ns)
+    return found
 
 
 def _in_toolkit(path: str) -> bool:

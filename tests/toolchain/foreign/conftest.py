@@ -111,6 +111,25 @@ def commit(root: Path) -> None:
     subprocess.run([*git, "commit", "-q", "-m", "start"], cwd=root, check=True)
 
 
+@pytest.fixture
+def bare(tmp_path):
+    """(files, build, program) -> a project without git, not built yet."""
+
+    def make(files: dict[str, str], build: tuple[str, ...], program: tuple[str, ...]) -> Project:
+        project = Project(Path(os.path.realpath(tmp_path)) / "project", build, program)
+        for name, text in files.items():
+            project.file(name, text)
+        return project
+
+    return make
+
+
+@pytest.fixture
+def story_files():
+    """The folder of the story's sources."""
+    return DATA / "story"
+
+
 @pytest.fixture(scope="module")
 def story(tmp_path_factory):
     """The workspace of the story, built once behind the tool."""
