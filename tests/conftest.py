@@ -1,13 +1,15 @@
 """Tests that this machine cannot run are left out and counted, so that a green run cannot hide them."""
 
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 _left_out = pytest.StashKey[Counter]()
-_CARGO = Path.home() / ".cargo" / "bin"
+_FOLDERS = (Path(sys.executable).parent, Path.home() / ".cargo" / "bin")
+"""Where programs may be beside the PATH."""
 
 
 def pytest_collection_modifyitems(config, items):
@@ -39,4 +41,5 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 def _is_here(program: str) -> bool:
-    return shutil.which(program) is not None or shutil.which(program, path=str(_CARGO)) is not None
+    places = (None, *map(str, _FOLDERS))
+    return any(shutil.which(program, path=place) is not None for place in places)

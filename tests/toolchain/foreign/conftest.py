@@ -34,6 +34,11 @@ PROJECTS = {
 }
 """Files, build, program, folder of products."""
 
+SYSTEMS = [
+    *(pytest.param(name, marks=pytest.mark.needs(name)) for name in ("make", "ninja", "cmake")),
+    "setuptools",
+]
+
 DATA = Path(__file__).parents[2] / "data"
 NVCC = Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc")
 FRESH, REFUSED, NOT_STARTED, VOID = 0, 5, 125, 6
@@ -48,6 +53,7 @@ class Project:
         self.program = program
         folders = [
             str(NVCC.parent),
+            str(Path(sys.executable).parent),
             str(Path.home() / ".cargo" / "bin"),
             "/usr/local/bin",
             "/usr/bin",
@@ -149,7 +155,7 @@ def restored(story):
     yield from settled(story, "target")
 
 
-@pytest.fixture(scope="module", params=["make", "ninja", "cmake", "setuptools"])
+@pytest.fixture(scope="module", params=SYSTEMS)
 def built(request, tmp_path_factory):
     """A project of each build system, built once behind the tool."""
     files, build, program, products = PROJECTS[request.param]

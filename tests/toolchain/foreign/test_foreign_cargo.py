@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-pytestmark = pytest.mark.toolchain
+pytestmark = [pytest.mark.toolchain, pytest.mark.needs("cargo")]
 
 KERNEL = "groth16-cuda/cuda/groth16_cuda.cu"
 HEADER = "groth16-cuda/include/params.cuh"

@@ -131,6 +131,7 @@ main.o: server.cpp
     assert "k.o: was made by no recorded step" in said
 
 
+@pytest.mark.needs("cargo", "git")
 def test_a_git_dependency_edited_in_place(tmp_path, bare, story_files):
     crate = tmp_path / "upstream"
     shutil.copytree(story_files / "groth16-cuda", crate)
