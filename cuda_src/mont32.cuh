@@ -257,6 +257,7 @@ template <class P> __host__ __device__ __forceinline__ void device_sqr(uint32_t*
 template <class P>
 __host__ __device__ __forceinline__ void device_mul_add(uint32_t* out, const uint32_t* a, const uint32_t* b,
                                                         const uint32_t* c, const uint32_t* d) {
+  static_assert(P::bits + 2 <= 32 * P::words, "three rows at once and 2 p must fit the window");
   constexpr unsigned N = P::words;
   Window<N> window;
   set_row<N>(window, ArrayWords{a}, b[0]);

@@ -31,6 +31,7 @@ template <class P>
 __host__ __device__ __forceinline__ void device_quadratic_mul(uint32_t* c0, uint32_t* c1, const uint32_t* a0,
                                                               const uint32_t* a1, const uint32_t* b0,
                                                               const uint32_t* b1) {
+  static_assert(P::bits + 2 <= 32 * P::words, "2 p^2 must be below p R");
   constexpr unsigned N = P::words;
   uint32_t low[2 * N], high[2 * N], difference[2 * N], cross[2 * N], a[N], b[N];
   add_words<N>(a, a0, a1);
@@ -53,6 +54,7 @@ __host__ __device__ __forceinline__ void device_quadratic_mul(uint32_t* c0, uint
 template <class P>
 __host__ __device__ __forceinline__ void device_quadratic_sqr(uint32_t* c0, uint32_t* c1, const uint32_t* a0,
                                                               const uint32_t* a1) {
+  static_assert(P::bits + 2 <= 32 * P::words, "a factor of 2 p must be allowed");
   constexpr unsigned N = P::words;
   uint32_t sum[N], difference[N], twice[N];
   add_words<N>(sum, a0, a1);

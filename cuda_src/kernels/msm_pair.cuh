@@ -106,7 +106,8 @@ __device__ __forceinline__ F multiply_denominators(const PairWork<F>& work, uint
 }
 
 // Down: the sums of steps to - 1 .. from, given the inverse of the product of all their denominators. What is needed more
-// than once is read again from shared memory: registers are short.
+// than once is read again from shared memory: registers are short. So the next points can be ordered only late in a
+// step; to come in time from a table, they go to the L2 cache at its start.
 template <class F>
 __device__ __forceinline__ void divide_and_add(const PairWork<F>& work, uint32_t from, uint32_t to, F inverse) {
   using Box = Inbox<F>;
@@ -128,6 +129,10 @@ __device__ __forceinline__ void divide_and_add(const PairWork<F>& work, uint32_t
   if (to - 1 > from) coming = work.entries(to - 2);
   for (uint32_t step = to; step-- > from;) {
     await_copies();
+    if (in.entries != nullptr && step > from) {
+      if (coming.x != NONE) prefetch(in.at(coming.x));
+      if (coming.y != NONE) prefetch(in.at(coming.y));
+    }
     F d = inbox.take(Box::XQ) - inbox.take(Box::XP);
     const bool no_p = is_missing(pair.x, inbox.take(Box::XP)), no_q = is_missing(pair.y, inbox.take(Box::XQ));
     F yp = signed_y(in, pair.x, inbox.take(Box::YP));

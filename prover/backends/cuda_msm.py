@@ -107,10 +107,7 @@ class Msm:
 
     def table_scratch_bytes(self, shape: Shape) -> int:
         """Memory needed beside them while the tables are made."""
-        if shape.tables == 1:
-            return 0
-        steps = -(-shape.n // self._table_threads(shape))
-        return self.point_bytes * steps * self._table_threads(shape)
+        return 0 if shape.tables == 1 else self.doubling_scratch_bytes(shape.n)
 
     def workspace_bytes(self, shape: Shape) -> int:
         """Memory that a run needs and that later runs may use again."""
@@ -118,43 +115,62 @@ class Msm:
 
     def build(self, shape: Shape, table: Memory, scratch: Memory, stream: Any) -> Bases:
         """Make the tables. ``table`` begins with the n points, affine, Montgomery form."""
-        threads = self._table_threads(shape)
         level = self.point_bytes * shape.n
-        half = self.table_scratch_bytes(shape) // 2
         for j in range(1, shape.tables):
-            self._launch(
-                "msm_double_points",
-                threads // BLOCK,
-                BLOCK,
-                (
-                    table.part((j - 1) * level, level),
-                    _u32(shape.n),
-                    _u32(shape.bits * shape.sets),
-                    scratch.part(0, half),
-                    scratch.part(half, half),
-                    table.part(j * level, level),
-                ),
+            self.double(
+                table.part((j - 1) * level, level),
+                shape.n,
+                shape.bits * shape.sets,
+                table.part(j * level, level),
+                scratch,
                 stream,
             )
         words = -(-shape.n // 32)
         present = table.part(self._present_at(shape), 4 * words)
-        self._launch("msm_find_present", -(-words // BLOCK), BLOCK, (table, _u32(shape.n), present), stream)
+        if words:
+            args = (table, _u32(shape.n), present)
+            self._launch("msm_find_present", -(-words // BLOCK), BLOCK, args, stream)
         return Bases(shape, table, present)
 
-    def run(self, bases: Bases, scalars: Memory, workspace: Memory, out: Memory, stream: Any) -> None:
+    def double(self, points: Memory, n: int, times: int, out: Memory, scratch: Memory, stream: Any) -> None:
+        """``out[i]`` = 2^times points[i], affine. ``scratch``: as `doubling_scratch_bytes` says."""
+        threads = self._doubling_threads(n)
+        half = self.doubling_scratch_bytes(n) // 2
+        denominators, products = scratch.part(0, half), scratch.part(half, half)
+        args = (points, _u32(n), _u32(times), denominators, products, out)
+        self._launch("msm_double_points", threads // BLOCK, BLOCK, args, stream)
+
+    def doubling_scratch_bytes(self, n: int) -> int:
+        """Memory that `double` works in: two coordinates for each step of each thread."""
+        threads = self._doubling_threads(n)
+        return self.point_bytes * -(-n // threads) * threads
+
+    def run(
+        self,
+        bases: Bases,
+        scalars: Memory,
+        workspace: Memory,
+        out: Memory,
+        stream: Any,
+        mark: Callable[[str], None] = lambda _: None,
+    ) -> None:
         """``out`` = the sum of scalars[i] * points[i], affine; n = 0 gives the identity. Returns at once.
 
         ``scalars``: n times 32 bytes, standard form, below r. ``workspace``: as `workspace_bytes` says; free
-        for others when the stream has come this far.
+        for others when the stream has come this far. ``mark`` is told each phase that is on the stream.
         """
         if bases.shape.n == 0:
             out.fill(0, stream)
             return
         run = _Run(self, bases, workspace, stream)
         run.sort(scalars)
+        mark("sort")
         run.pair()
+        mark("pair")
         run.accumulate()
+        mark("accumulate")
         run.reduce(out)
+        mark("reduce")
 
     def _present_at(self, shape: Shape) -> int:
         return -(-self.point_bytes * shape.tables * shape.n // 256) * 256
@@ -162,8 +178,8 @@ class Msm:
     def _layout(self, shape: Shape) -> msm_plan.Layout:
         return msm_plan.layout(shape, self.grid, self.point_bytes, BLOCK)
 
-    def _table_threads(self, shape: Shape) -> int:
-        return min(self.grid.pair, max(1, -(-shape.n // BLOCK)) * BLOCK)
+    def _doubling_threads(self, n: int) -> int:
+        return min(self.grid.pair, max(1, -(-n // BLOCK)) * BLOCK)
 
     def _launch(
         self, name: str, grid: int, block: int, args: Sequence[object], stream: Any, shared: int = 0

@@ -133,6 +133,8 @@ inline void copy_to_shared(uint4* to, const uint4* from) { *to = *from; }
 
 inline void await_copies() {}
 
+template <class T> void prefetch(const T*) {}
+
 template <class T> T shuffle_down(const T& value, unsigned distance) {
   const unsigned t = emulator::current, lane = t % emulator::WARP;
   auto& own = emulator::exchange[t];
