@@ -93,6 +93,12 @@ def device(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", requires=["environment"])
+def story(session: nox.Session) -> None:
+    """Tell the story of a stale kernel in a Rust crate, by running it (needs cargo and nvcc)."""
+    run("benchmarks/story.py", *session.posargs)
+
+
+@nox.session(venv_backend="none", requires=["environment"])
 def lint(session: nox.Session) -> None:
     """Check style and common mistakes (ruff)."""
     run("-m", "ruff", "check", *session.posargs)

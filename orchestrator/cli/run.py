@@ -74,7 +74,7 @@ def _record(store: Store, observed: Observed, as_json: bool, quiet: bool) -> int
     compiles = {path: judge.verdict(path) for path, made in build.made.items() if sources_of(made)}
     rows = source_rows(build, {output.path for output in outputs}, compiles)
     counting, leftover = ends(build.made)
-    verdicts = [(path, judge.verdict(path)) for path in counting]
+    verdicts = [(path, judge.product(path)) for path in counting]
     if as_json:
         click.echo(json.dumps(_document(build, rows, verdicts, leftover)), err=True)
     elif not quiet:

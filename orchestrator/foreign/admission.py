@@ -57,7 +57,7 @@ def check_all(store: Store, build: Build, environ: Mapping[str, str]) -> Checked
     """Every product that counts, and every process that still runs what has been replaced."""
     look = Judge(store, build, environ)
     counting, leftover = ends(build.made)
-    verdicts = [(path, look.verdict(path)) for path in counting]
+    verdicts = [(path, look.product(path)) for path in counting]
     verdicts += [("", verdict) for verdict in _processes(build)]
     return Checked(tuple(verdicts), leftover, build)
 
@@ -69,7 +69,7 @@ def check_command(store: Store, build: Build, argv: Sequence[str], environ: Mapp
     libraries = [path for file in files for path in libraries_of(file, environ)]
     verdicts = _on_files(look, build, (*files, *libraries))
     if not verdicts:
-        verdicts = [(path, look.verdict(path)) for path in ends(build.made)[0]]
+        verdicts = [(path, look.product(path)) for path in ends(build.made)[0]]
     return Checked(tuple(verdicts), (), build)
 
 

@@ -17,7 +17,7 @@ from orchestrator.evidence import Observer, compare_tools, digest_tools, paths_o
 from orchestrator.foreign.compile_record import recorded_toolchain
 from orchestrator.foreign.contents import read_pieces
 from orchestrator.foreign.made import Build, Made, Receipt
-from orchestrator.foreign.provenance import AGAIN, Unknown, chain, members_of, sources_of
+from orchestrator.foreign.provenance import AGAIN, Unknown, chain, members_of, second_names, sources_of
 from orchestrator.foreign.receipt import look, programs, variables
 from orchestrator.foreign.sources import can_matter, is_unit
 from orchestrator.foreign.steps import Tool
@@ -64,6 +64,14 @@ class Judge:
         if made.content.pieces or any(map(sources_of, steps)):
             required |= {Link.TOOLCHAIN}
         return judge(Evidence(self.shown(at or path), required, tuple(unique.values())))
+
+    def product(self, path: str) -> Verdict:
+        """On the product recorded at ``path``, under the name by which people know it."""
+        made = self.build.made[path]
+        for name in second_names(path):
+            if self.digest(name) == made.content.digest:
+                return self.verdict(path, name)
+        return self.verdict(path)
 
     def shown(self, path: str) -> str:
         """A path as people know it: relative to the project."""

@@ -123,6 +123,16 @@ def place_of(path: str) -> str:
     return _HASH.sub("-*", path)
 
 
+def second_names(path: str) -> tuple[str, ...]:
+    """Where cargo puts a product of its folder ``deps`` once more, without the hash."""
+    folder, name = posixpath.split(path)
+    stem = _HASH.sub("", name)
+    if stem == name or posixpath.basename(folder) != "deps":
+        return ()
+    above = posixpath.dirname(folder)
+    return tuple(dict.fromkeys(f"{above}/{n}" for n in (stem, stem.replace("_", "-"))))
+
+
 def ends(made: Mapping[str, Made]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Products with device code that no other product took in: those that count, and older ones beside them.
 

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from orchestrator.foreign.made import Build, Made
 from orchestrator.foreign.provenance import chain, makers_of_code, sources_of
 from orchestrator.model import State, Verdict
+from orchestrator.objects.demangle import demangle
+
+_FEW = 6
+"""So many kernels are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,8 @@ def product_lines(build: Build, verdicts: Iterable[tuple[str, Verdict]]) -> Iter
 
 def _origins(build: Build, made: Made) -> Iterator[str]:
     compiles = makers_of_code(build.made, made.path)
-    kernels = ", ".join(made.content.kernels[:6]) + (" ..." if len(made.content.kernels) > 6 else "")
+    names = [demangle(name) for name in made.content.kernels]
+    kernels = ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
     sources = sorted({shown(build, s) for m in compiles for s in sources_of(m)})
     if sources:
         yield f"device code {f'({kernels}) ' if kernels else ''}of {', '.join(sources)}"
