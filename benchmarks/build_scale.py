@@ -1,8 +1,9 @@
 """How fast the build engine decides: 1,000 translation units, 10,000 headers, 44 MB of sources.
 
-The compiler is a stand-in that lists what a real nvcc would have read and writes a few bytes, so that all the
-time is the engine's. Times are medians of several runs beside what the same machine needs, in the same minute,
-for SCons (if it is installed) to find the same tree up to date, and for reading and hashing every byte.
+The compiler is a stand-in that lists what a real nvcc would have read and writes a few bytes, so that all
+the time is the engine's. Times are medians of several runs beside what the same machine needs, in the same
+minute, for SCons (if it is installed) to find the same tree up to date, and for hashing every byte.
+
 
     python benchmarks/build_scale.py [--units 1000] [--headers 10000] [--keep FOLDER]
 """
