@@ -76,3 +76,5 @@ def _fetch(part: Path) -> None:
             f"pip could not fetch the CUDA toolkit:\n{done.stdout.decode('utf-8', 'replace').strip()}",
             remedy="see to the network or the package index, or put an nvcc on the PATH",
         )
+    # The packages hold their libraries in lib; nvcc and build systems look in lib64.
+    (part / "nvidia" / "cu13" / "lib64").symlink_to("lib")

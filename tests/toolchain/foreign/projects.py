@@ -1,8 +1,19 @@
 """Small projects with one CUDA library and one program, for make, ninja, CMake and setuptools."""
 
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
-CUDA = Path("/usr/local/cuda-13.0")
+
+def _toolkit() -> Path:
+    """The toolkit of the nvcc that is found first, which may be a wrapper: nvcc tells in its dry run."""
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    said = subprocess.run([nvcc, "--dryrun", "x.cu"], capture_output=True, text=True, check=False).stderr
+    return Path(re.search(r"^#\$ TOP=(.*)$", said, re.MULTILINE)[1]).resolve()
+
+
+CUDA = _toolkit()
 
 SOURCES = {
     "cuda/kernel.cu": """\
