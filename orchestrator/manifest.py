@@ -77,20 +77,29 @@ def recipe_digest(action: Action, closure: Closure, members: Sequence[Member], t
             "generated": {g.path: digest_bytes(g.text.encode()) for g in action.generated},
             "materials": {m.recipe_name: m.digest for m in closure.materials if m.recipe_name},
             "members": [[m.target, m.recipe_digest] for m in members],
-            "toolkit": _toolkit_digest(closure.common, tools),
+            "toolkit": _toolkit_digest(closure.common, tools, at_link=_compiles_at_link(action)),
         }
     )
 
 
-_known_toolkits: dict[tuple[Digest, Digest], Digest] = {}
+_known_toolkits: dict[tuple[Digest, Digest, bool], Digest] = {}
 
 
-def _toolkit_digest(common: Common, tools: Tools) -> Digest:
+def _compiles_at_link(action: Action) -> bool:
+    """Whether nvlink makes machine code from LTO-IR, for which it loads libnvvm."""
+    return any("lto" in word for word in action.recipe_argv)
+
+
+def _toolkit_digest(common: Common, tools: Tools, *, at_link: bool) -> Digest:
     """Of the toolkit's tools and headers by content; remembered, since most targets share both."""
-    key = common.digest, tools.digest
+    key = common.digest, tools.digest, at_link
     if key not in _known_toolkits:
         headers = {m.recipe_name: m.digest for m in common.materials if m.recipe_name}
-        programs = {c.role: c.digest for c in tools.components if c.portable}
+        programs = {
+            c.role: c.digest
+            for c in tools.components
+            if c.portable or (at_link and c.role.startswith("libnvvm/"))
+        }
         _known_toolkits[key] = digest_document([headers, programs])
     return _known_toolkits[key]
 

@@ -173,6 +173,10 @@ class Project:
     workloads: tuple[Workload, ...]
 
 
+COMPILERS = frozenset({"nvcc", "nvcc.profile", "cudafe++", "cicc", "ptxas", "fatbinary", "nvlink"})
+"""Roles of the toolkit's programs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Component:
     """One file of the toolchain: ``role`` is stable across machines (``ptxas``, ``host/cc1plus``)."""
@@ -183,8 +187,12 @@ class Component:
 
     @property
     def portable(self) -> bool:
-        """Part of the recipe: shipped with the CUDA toolkit, equal on every machine that has it."""
-        return not self.role.startswith(("host/", "wrapper/"))
+        """Part of every recipe: the programs and the library that turn a source into machine code.
+
+        Wrappers and the host compiler belong to one machine. Headers are in the closure if they were read. The
+        rest of a toolkit (stubs, libnvvm) is there or not as it was installed, and `Tools` holds it.
+        """
+        return self.role in COMPILERS or self.role.startswith("libdevice/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 from orchestrator import lock, manifest
 from orchestrator.canonical import digest_document, encode
 from orchestrator.depfile import parse_ld, parse_nvcc
-from orchestrator.model import Closure, Component, Kind, Manifest, Material, Origin, Product, Project
+from orchestrator.model import (
+    Action,
+    Closure,
+    Component,
+    Kind,
+    Manifest,
+    Material,
+    Origin,
+    Product,
+    Project,
+    Target,
+)
 from orchestrator.watch import folders_to_watch
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
@@ -20,6 +31,37 @@ DOCUMENTS = st.recursive(
 )
 D = "sha256:" + "a" * 64
 E = "sha256:" + "b" * 64
+
+
+COMPILERS = (
+    "nvcc", "nvcc.profile", "cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "libdevice/libdevice.10.bc",
+)  # fmt: skip
+
+
+def recipe(tools: dict[str, str], *flags: str) -> str:
+    """The recipe digest of one command with a toolchain of roles and digests."""
+    target = Target("t", Kind.CUBIN, ("a.cu",), "sm_90")
+    action = Action(target, "sm_90", (), ("nvcc", *flags), (), (), (), "t.cubin")
+    all_tools = manifest.make_tools([Component(role, f"/x/{role}", d) for role, d in tools.items()])
+    return manifest.recipe_digest(action, Closure((), (), COMMON), (), all_tools)
+
+
+def test_the_recipe_is_the_same_however_the_toolkit_was_installed():
+    compilers = dict.fromkeys(COMPILERS, D)
+    here = {**compilers, "wrapper/0": D, "host/0/g++": D, "bin2c": D, "include/crt/func": D}
+    there = {**compilers, "host/0/g++": E, "libnvvm/libnvvm.so": D, "crt/link.stub": D}
+    assert recipe(here) == recipe(there)
+
+
+@pytest.mark.parametrize("role", COMPILERS)
+def test_every_compiler_of_the_toolkit_is_in_the_recipe(role):
+    compilers = dict.fromkeys(COMPILERS, D)
+    assert recipe(compilers) != recipe({**compilers, role: E})
+
+
+def test_libnvvm_is_in_the_recipe_where_nvlink_compiles():
+    one, other = ({**dict.fromkeys(COMPILERS, D), "libnvvm/libnvvm.so": d} for d in (D, E))
+    assert recipe(one, "-dlto") != recipe(other, "-dlto")
 
 
 @given(DOCUMENTS, DOCUMENTS)
