@@ -59,7 +59,7 @@ class Judge:
         for step in steps:
             rows += self._of_step(step, own)
             rows += members_of(step, self.build.made, self._now)
-        unique = {(o.code, o.subject, o.recorded, o.observed): o for o in rows}
+        unique = {(o.code, o.subject, o.recorded, o.observed, o.note): o for o in rows}
         required = _ALWAYS | ({Link.MEMBERS} if made.inputs else frozenset())
         if made.content.pieces or any(map(sources_of, steps)):
             required |= {Link.TOOLCHAIN}

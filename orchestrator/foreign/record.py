@@ -16,6 +16,7 @@ from orchestrator.foreign.contents import read_content, read_pieces
 from orchestrator.foreign.events import Event
 from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.made import Build, Content, Made, Pairs, Receipt
+from orchestrator.foreign.provenance import chain
 from orchestrator.foreign.receipt import Seen, is_below, source_root, take
 from orchestrator.foreign.steps import Move, Step, Tool, follow, read_moves, read_steps
 from orchestrator.foreign.store import Store
@@ -28,7 +29,7 @@ _EDITORS = frozenset(
 )
 _PROBE = re.compile(r"/CMakeFiles/(?:[\d.]+/CompilerId\w+|CMakeScratch|CMakeTmp)/|/conftest\.dir/")
 """What CMake compiles to try the compilers out: no part of what is built."""
-_TICK_NS = 20_000_000
+_TICK_NS = 12_000_000
 """The end of a program and the time of its last write are told by clocks that move in steps."""
 _FORMER = 20
 """How many earlier products of a path are remembered."""
@@ -71,7 +72,7 @@ def find_outputs(events: Sequence[Event]) -> tuple[Output, ...]:
                 written = os.stat(path).st_mtime_ns
             except OSError:
                 continue
-            if written + _TICK_NS >= step.event.started_ns and os.path.isfile(path):
+            if written >= step.event.started_ns and os.path.isfile(path):
                 outputs.pop(path, None)
                 outputs[path] = Output(step, path, _doubt(step, path, written, events, moves))
     return tuple(outputs.values())
@@ -111,7 +112,7 @@ class Recorder:
         outputs = find_outputs(observed.events)
         receipt = self._receipt(observed, outputs)
         name = self.store.write_receipt(receipt)
-        made = {path: m for path, m in self.earlier.made.items() if os.path.lexists(path)}
+        made = _still_needed(self.earlier.made)
         run_number = self.earlier.run + 1
         for output in outputs:
             fresh = self._made(output, receipt, observed, made)
@@ -190,7 +191,8 @@ class Recorder:
     ) -> Pairs:
         """Files that were put together, with digests; what is doubtful about them goes to ``doubts``."""
         found = []
-        compiles_too = bool(step.sources) or step.tool is Tool.RUSTC
+        compiles_too = bool(step.sources)
+        doubts += [f"{word}: which library this was is no longer to be found" for word in step.unresolved]
         for path in step.objects:
             try:
                 written = os.stat(path).st_mtime_ns
@@ -199,12 +201,12 @@ class Recorder:
                 written, digest = 0, None
             if path in step.outputs:
                 continue
-            own = compiles_too and path not in known
+            own = compiles_too and path in step.internal and path not in known
             if digest is None:
                 if not own:
                     doubts.append(f"{path}: is gone, so what went into the product is not known")
             elif written > step.event.started_ns + _TICK_NS:
-                if not own:
+                if not own or not path.endswith(".o"):
                     doubts.append(f"{path}: was written after the step that used it began")
             else:
                 found.append((path, digest))
@@ -288,6 +290,12 @@ def _listed(step: Step) -> tuple[str, ...]:
             return parse_rules(Path(lists).read_bytes())
     except (OSError, ValueError, BuildFailed, Missing) as error:
         raise Unclosed(str(error)) from None
+
+
+def _still_needed(made: Mapping[str, Made]) -> dict[str, Made]:
+    """Records of files that are there, and of what went into them."""
+    there = [path for path in made if os.path.lexists(path)]
+    return {m.path: m for path in there for m in chain(made, path)}
 
 
 def _former(before: Made | None, content: Content) -> tuple[Digest, ...]:

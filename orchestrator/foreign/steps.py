@@ -17,7 +17,6 @@ from orchestrator.foreign.words import Command, read_ar, read_host, read_ld, rea
 _HOST = re.compile(r"(?:[\w.]+-)*(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?")
 _LD = re.compile(r"(?:[\w.]+-)*(?:ld|ld\.bfd|ld\.gold|ld\.lld|lld|rust-lld|mold|wild)(?:-[\d.]+)?")
 _AR = re.compile(r"(?:[\w.]+-)*(?:ar|gcc-ar|llvm-ar)(?:-[\d.]+)?")
-_CACHES = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache", "fastbuild"})
 _READERS = frozenset({"cc1plus", "cc1", "cudafe++", "cicc", "as"})
 
 
@@ -49,8 +48,10 @@ class Step:
     ended_ns: int | None
     wrapper: str = ""
     """The script behind which the tool was run."""
-    cache: str = ""
-    """A compiler cache that may have answered in the tool's place."""
+    internal: frozenset[str] = frozenset()
+    """Those of ``objects`` that its command does not name: its own, or found by a library's name."""
+    unresolved: tuple[str, ...] = ()
+    """Libraries of the link that are nowhere now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +118,13 @@ def _step(
 
     command = _command(tool, event, there)
     links = [events[n] for n in members if _tool(events[n]) is Tool.LINKER and "-o" in events[n].argv]
-    objects = [posixpath.join(folder, name) for name in command.objects]
+    objects = [posixpath.normpath(posixpath.join(folder, name)) for name in command.objects]
+    explicit, unresolved = frozenset(objects), command.unresolved
     if command.mode and links and (command.mode == "join" or tool is Tool.RUSTC):
         last = links[-1]
         linked = read_ld(last.argv, lambda name: exists(posixpath.join(last.folder, name)))
-        objects += [posixpath.join(last.folder, name) for name in linked.objects]
+        objects += [posixpath.normpath(posixpath.join(last.folder, name)) for name in linked.objects]
+        unresolved = linked.unresolved
     elif command.mode == "join" and tool is Tool.HOST:
         return None
     if tool is None or not command.mode:
@@ -133,13 +136,14 @@ def _step(
         event=event,
         mode=command.mode,
         sources=command.sources,
-        objects=tuple(dict.fromkeys(map(posixpath.normpath, objects))),
+        objects=tuple(dict.fromkeys(objects)),
         outputs=tuple(posixpath.normpath(posixpath.join(folder, name)) for name in command.outputs),
         lists=posixpath.join(folder, command.lists) if command.lists else None,
         reads_ns=min(readers, default=event.started_ns),
         ended_ns=event.ended_ns,
+        internal=frozenset(objects) - explicit,
+        unresolved=unresolved,
         wrapper=_wrapper(events[launcher], event) if launcher is not None else "",
-        cache=_cache(events[launcher]) if launcher is not None else "",
     )
 
 
@@ -163,11 +167,6 @@ def _wrapper(before: Event, event: Event) -> str:
         return ""
     script = before.argv[1]
     return posixpath.join(before.folder, script) if before.argv[2:] == event.argv[1:] else ""
-
-
-def _cache(event: Event) -> str:
-    name = posixpath.basename(event.program)
-    return event.program if name in _CACHES else ""
 
 
 def read_moves(events: Sequence[Event], is_folder: Callable[[str], bool]) -> tuple[Move, ...]:
@@ -195,8 +194,3 @@ def follow(step: Step, moves: Sequence[Move], exists: Callable[[str], bool]) -> 
                 output = move.to
         outputs.append(output)
     return replace(step, outputs=tuple(outputs))
-
-
-def cached_commands(events: Sequence[Event]) -> tuple[Event, ...]:
-    """Commands that were handed to a compiler cache, which may have run no compiler for them."""
-    return tuple(e for e in events if _cache(e) and len(e.argv) > 1)

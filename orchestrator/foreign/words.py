@@ -51,6 +51,8 @@ class Command:
     outputs: tuple[str, ...] = ()
     lists: str | None = None
     """Where it writes the names of what it read."""
+    unresolved: tuple[str, ...] = ()
+    """Libraries that are in none of the folders searched, now."""
 
 
 def read_nvcc(argv: Sequence[str]) -> Command:
@@ -165,8 +167,10 @@ def read_ld(argv: Sequence[str], exists: Callable[[str], bool]) -> Command:
             next(words, None)
         elif word.startswith("-l") or not word.startswith("-"):
             inputs.append((word, static))
-    found = (_library(word, static, folders, exists) for word, static in inputs)
-    return Command("join", objects=tuple(dict.fromkeys(name for name in found if name)), outputs=(output,))
+    found = {one: _library(*one, folders, exists) for one in inputs}
+    names = tuple(dict.fromkeys(name for name in found.values() if name))
+    lost = tuple(word for (word, _static), name in found.items() if name is None)
+    return Command("join", objects=names, outputs=(output,), unresolved=lost)
 
 
 def _library(word: str, static: bool, folders: Sequence[str], exists: Callable[[str], bool]) -> str | None:

@@ -66,6 +66,7 @@ def test_libraries_are_looked_up_as_the_linker_does():
     command = read_ld(words(text), there.__contains__)
     assert command.objects == ("a.o", "x/libk.so", "x/libk.a", "y/libz.a", "b.o")
     assert command.outputs == ("prog",)
+    assert command.unresolved == ("-lnone",)
 
 
 @pytest.mark.parametrize("text", ["ar crs l.a a.o b.o", "ar -rcs l.a a.o b.o", "ar qc l.a a.o b.o"])

@@ -132,6 +132,22 @@ main.o: server.cpp
 
 
 @pytest.mark.needs("cargo", "git")
+@pytest.mark.parametrize("driver", ["g++", "nvcc"])
+def test_an_object_that_the_build_removes_leaves_its_program_unproven(bare, driver):
+    """What went into the program cannot be read any more."""
+    makefile = f"""\
+prog: k.cu server.cpp
+\tnvcc -arch=sm_90 -c k.cu -o k.o
+\t{driver} server.cpp k.o -L/usr/local/cuda-13.0/lib64 -lcudart_static -lrt -lpthread -ldl -o $@
+\trm k.o
+"""
+    project = bare({"Makefile": makefile, "k.cu": LIBRARY, "server.cpp": SERVER}, ("make",), ("./prog",))
+    project.run()
+    code, states, said = project.verify()
+    assert code == 5 and states == {"prog": "unproven"}
+    assert "k.o: is gone" in said
+
+
 def test_a_git_dependency_edited_in_place(tmp_path, bare, story_files):
     crate = tmp_path / "upstream"
     shutil.copytree(story_files / "groth16-cuda", crate)
