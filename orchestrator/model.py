@@ -189,8 +189,8 @@ class Component:
     def portable(self) -> bool:
         """Part of every recipe: the programs and the library that turn a source into machine code.
 
-        Wrappers and the host compiler belong to one machine. Headers are in the closure if they were read. The
-        rest of a toolkit (stubs, libnvvm) is there or not as it was installed, and `Tools` holds it.
+        Wrappers and the host compiler belong to one machine, headers are in the closure if they were read, and
+        the rest of a toolkit (stubs, libnvvm) is there or not as it was installed.
         """
         return self.role in COMPILERS or self.role.startswith("libdevice/")
 
