@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import nox
 
-if sys.version_info < (3, 11):  # noqa: UP036 (nox itself runs on older ones, where the tool cannot)
+if sys.version_info < (3, 11):  # noqa: UP036 (nox runs on older ones too)
     raise SystemExit("Freshproof needs Python 3.11 or newer; this is " + sys.version.split()[0])
 
 nox.needs_version = ">=2026.4"  # sessions that require others

@@ -189,7 +189,7 @@ class Component:
     def portable(self) -> bool:
         """Part of every recipe: the programs and the library that turn a source into machine code.
 
-        Wrappers and the host compiler belong to one machine, headers are in the closure if they were read, and
+        Wrappers and the host compiler belong to one machine, headers are in the closure where read, and
         the rest of a toolkit (stubs, libnvvm) is there or not as it was installed.
         """
         return self.role in COMPILERS or self.role.startswith("libdevice/")
