@@ -62,6 +62,8 @@ class Made:
     milliseconds: int
     earlier: tuple[Digest, ...] = ()
     """What lay at this path after earlier recorded builds, the latest first."""
+    before: tuple[Digest, Digest] | None = None
+    """Normalised digest and device digest of the latest of them."""
 
 
 @dataclass(frozen=True, slots=True)

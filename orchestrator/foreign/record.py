@@ -179,6 +179,7 @@ class Recorder:
             run=0,
             milliseconds=((step.ended_ns or step.event.started_ns) - step.event.started_ns) // 1_000_000,
             earlier=_former(before, content),
+            before=(before.content.normalised, before.content.device) if before else None,
         )
 
     def _inputs(

@@ -41,14 +41,25 @@ def source_rows(build: Build, ran: AbstractSet[str], verdicts: Mapping[str, Verd
 
 def _what(made: Made, ran: bool, verdict: Verdict) -> tuple[str, str]:
     if ran and verdict.state is State.FRESH:
-        same = made.content.digest in made.earlier
-        return "compiled", f"{made.milliseconds / 1000:.1f} s" + (", same bytes as before" if same else "")
+        return "compiled", f"{made.milliseconds / 1000:.1f} s" + _compared(made)
     why = verdict.findings[0].message if verdict.findings else ""
     if ran:
         return "compiled, " + verdict.state, why
     if verdict.state is State.FRESH:
         return "not compiled", "nothing that it depends on has changed"
     return "NOT COMPILED", f"and it had to be: {why}" if verdict.state is State.STALE else why
+
+
+def _compared(made: Made) -> str:
+    """What came of compiling it again. Equal device code explains; it decides nothing."""
+    if made.before is None:
+        return ""
+    normalised, device = made.before
+    if normalised == made.content.normalised:
+        return ", same code as before"
+    return (
+        ", other host code, device code as before" if device == made.content.device else ", other device code"
+    )
 
 
 def shown(build: Build, path: str) -> str:

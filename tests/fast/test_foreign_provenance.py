@@ -2,9 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from orchestrator.foreign.made import Build, Content, Made, build_bytes, read_build
 from orchestrator.foreign.provenance import Unknown, chain, ends, members_of, place_of
+from orchestrator.foreign.report import source_rows
 from orchestrator.foreign.steps import Tool
+from orchestrator.model import Finding, Link, State, Verdict
 
 CODE = ("sha256:code",)
 
@@ -88,3 +92,33 @@ def test_which_products_count():
 def test_the_record_is_read_back_as_it_was_written():
     build = Build("/p", ("make",), "/p", 0, 3, ("lost",), "sha256:r", ALL)
     assert read_build(build_bytes(build)) == build
+
+
+@pytest.mark.parametrize(
+    "before, told",
+    [
+        (None, "0.0 s"),
+        (("n", "d"), "same code as before"),
+        (("other", "d"), "device code as before"),
+        (("other", "other"), "other device code"),
+    ],
+)
+def test_what_a_second_compile_changed_is_told(before, told):
+    content = replace(OBJECT.content, normalised="n", device="d")
+    fresh = Verdict("k.o", State.FRESH, (), ())
+    build = Build("/p", made={"/p/k.o": replace(OBJECT, content=content, before=before)})
+    (row,) = source_rows(build, {"/p/k.o"}, {"/p/k.o": fresh})
+    assert (row.source, row.what) == ("k.cu", "compiled") and row.why.endswith(told)
+
+
+@pytest.mark.parametrize(
+    "state, what",
+    [(State.FRESH, "not compiled"), (State.STALE, "NOT COMPILED"), (State.UNPROVEN, "NOT COMPILED")],
+)
+def test_what_was_not_compiled_is_told_apart_by_whether_it_had_to_be(state, what):
+    link = Link.INPUTS
+    found = (
+        () if state is State.FRESH else (Finding(state, link, "c", "h.cuh", "a", "b", "h.cuh: changed", ""),)
+    )
+    (row,) = source_rows(Build("/p", made=ALL), set(), {"/p/k.o": Verdict("k.o", state, found, ())})
+    assert row.what == what and ("h.cuh" in row.why) is bool(found)
