@@ -194,6 +194,11 @@ class Judge:
         closure = self._closure_paths(made)
         steering = self._steering()
         for path, code, what in self._changed(made.receipt):
+            if code == "file-displaced":
+                if path in closure or can_matter(path, made.listed, steering):
+                    note = f"{self.shown(path)} {what}"
+                    yield Observation(Link.INPUTS, code, self.shown(path), "as built", None, note, AGAIN)
+                continue
             if path in closure or path in self.build.made:
                 continue
             if made.listed and path in own and path not in steering:
@@ -218,6 +223,8 @@ class Judge:
     def _differences(self, receipt: Receipt) -> Iterator[tuple[str, str, str]]:
         for path in receipt.unsettled:
             yield path, "file-unsettled", "changed during"
+        for path in receipt.displaced:
+            yield path, "file-displaced", "came with a moved folder while the recorded build ran"
         now = {path for root in receipt.roots for path in self._files(root)}
         self.digests.load(sorted(now | receipt.files.keys()))
         for path, digest in receipt.files.items():

@@ -78,6 +78,8 @@ class Receipt:
     """What the PATH gave for each tool's name."""
     roots: tuple[str, ...]
     """The folders whose files these are."""
+    displaced: tuple[str, ...] = ()
+    """Files that came into their place while the build ran, with a folder that was moved: they look old."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def take(
     after = {path: state for path, state in look(roots).items() if path not in made}
     digests.load(after)
     files: dict[str, str] = {}
-    unsettled = []
+    unsettled, displaced = [], []
     for path, state in after.items():
         try:
             digest = digests.get(path)
@@ -87,12 +87,21 @@ def take(
         earlier = None if before is None else before.get(path)
         if digest is None or (state != earlier if earlier else before is None and state[3] >= began_ns):
             unsettled.append(path)
+        if before is not None and (earlier is None or earlier[0] != state[0]) and state[3] < began_ns:
+            displaced.append(path)
         files[path] = digest or ""
     if before is not None:
         inside = tuple(f"{root}/" for root in roots)
         gone = (p for p in before if p not in after and p not in made and p.startswith(inside))
         unsettled += [path for path in gone if not os.path.lexists(path)]
-    return Receipt(files, tuple(sorted(unsettled)), variables(environ), programs(environ), roots)
+    return Receipt(
+        files,
+        tuple(sorted(unsettled)),
+        variables(environ),
+        programs(environ),
+        roots,
+        tuple(sorted(displaced)),
+    )
 
 
 def variables(environ: Mapping[str, str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -99,6 +100,17 @@ def test_a_header_swapped_and_put_back_during_the_build(project):
     states = project.run("sh", "-c", f"{build}; {swap}")
     assert states == {KERNEL: "compiled, unproven"}
     assert project.gate().returncode == 125
+
+
+def test_a_folder_of_headers_exchanged_during_the_build(project):
+    """The files in it keep their times, and none was written."""
+    project.edit(KERNEL, "return 88", "return 90")
+    project.file("other/params.cuh", "#define WINDOW 5\n")
+    time.sleep(0.1)
+    build = " ".join(project.build) if project.build[0] != "sh" else project.build[2]
+    project.run("sh", "-c", f"{build}; mv include aside; mv other include")
+    done = project.gate()
+    assert done.returncode == 125 and HEADER in done.stdout
 
 
 def test_a_build_behind_the_tools_back(project):
