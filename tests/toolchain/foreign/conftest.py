@@ -119,12 +119,12 @@ def commit(root: Path) -> None:
 
 @pytest.fixture
 def bare(tmp_path):
-    """(files, build, program) -> a project without git, not built yet."""
+    """(files, build, program) -> a project without git, not built yet; LIBRARIES stands for the toolkit's."""
 
     def make(files: dict[str, str], build: tuple[str, ...], program: tuple[str, ...]) -> Project:
         project = Project(Path(os.path.realpath(tmp_path)) / "project", build, program)
         for name, text in files.items():
-            project.file(name, text)
+            project.file(name, text.replace("LIBRARIES", str(projects.CUDA / "lib64")))
         return project
 
     return make
