@@ -1,22 +1,18 @@
-"""The disk and the running processes, searched for code of targets and for several builds of one name."""
+"""The disk, searched for code of targets and for several builds of one name."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from orchestrator.copies import Found, Group, Original, group_copies
 from orchestrator.errors import ConfigurationError
-from orchestrator.freshness import judge
 from orchestrator.gate import admit
 from orchestrator.loader import libraries_of
-from orchestrator.model import Evidence, Link, Observation, State, Verdict
+from orchestrator.model import State
 from orchestrator.object_files import member_opener, open_object
-from orchestrator.objects.digests import file_digest
 from orchestrator.objects.traces import Traces, read_traces
 from orchestrator.objects.window import Malformed
 from orchestrator.recorded import read_manifest
@@ -123,78 +119,3 @@ def _holds_code(path: Path) -> bool:
             return path.suffix == ".ptx" or file.read(8).startswith(_BEGINNINGS)
     except OSError:
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class Mapped:
-    """An artifact's file in a running process. ``fault`` is empty if the process runs the recorded bytes."""
-
-    pid: int
-    program: str
-    target: str
-    path: str
-    fault: str
-
-
-def mapped_artifacts(originals: Sequence[Original], pids: Sequence[int] = ()) -> Iterator[Mapped]:
-    """Files of the targets' names and folders that processes map, with what is wrong about each.
-
-    Of all processes that this user may look into, or of those given.
-    """
-    by_name = {Path(original.path).name: original for original in originals}
-    for process in psutil.process_iter(["pid", "name"]):
-        if pids and process.pid not in pids:
-            continue
-        for path, inode, deleted in _mappings(process.pid):
-            original = by_name.get(Path(path).name)
-            if original is not None:
-                fault = _fault(original, path, inode, deleted)
-                yield Mapped(process.pid, process.info["name"] or "", original.target, path, fault)
-
-
-def process_verdict(originals: Sequence[Original], pid: int) -> Verdict:
-    """Whether a process runs the artifacts as they are recorded; unproven if it maps none of them."""
-    observations = tuple(
-        Observation(
-            link=Link.LOADED,
-            code="mapped-file-differs",
-            subject=one.target,
-            recorded="the artifact",
-            observed=one.fault or "the artifact",
-            note=f"process {pid}, {one.path}: {one.fault}" if one.fault else "",
-            remedy="start the process again",
-        )
-        for one in mapped_artifacts(originals, [pid])
-    )
-    return judge(Evidence(f"process {pid}", frozenset({Link.LOADED}), observations))
-
-
-def _fault(original: Original, path: str, inode: int, deleted: bool) -> str:
-    if deleted:
-        return "runs a file that was replaced or deleted since it was loaded"
-    try:
-        now = Path(path).stat().st_ino
-        digest = file_digest(open_object(Path(path)))
-    except (OSError, ConfigurationError):
-        return "runs a file that cannot be read"
-    if now != inode:
-        return "runs a file that was replaced since it was loaded"
-    if digest != original.digest:
-        return f"runs {digest}, the target's artifact is {original.digest}"
-    return "" if original.fresh else "runs the target's artifact, and the target is not fresh"
-
-
-def _mappings(pid: int) -> set[tuple[str, int, bool]]:
-    """Path, inode and whether it is deleted, of each file that a process maps (proc(5))."""
-    try:
-        text = Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape")
-    except OSError:
-        return set()
-    found = set()
-    for line in text.splitlines():
-        fields = line.split(maxsplit=5)
-        if len(fields) == 6 and fields[5].startswith("/"):
-            path = fields[5]
-            deleted = path.endswith(" (deleted)")
-            found.add((path.removesuffix(" (deleted)"), int(fields[4]), deleted))
-    return found

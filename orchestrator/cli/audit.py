@@ -11,11 +11,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from orchestrator.audit import Audit, Mapped, mapped_artifacts, originals_of, search
+from orchestrator.audit import Audit, originals_of, search
 from orchestrator.cli.object_tables import new_table
 from orchestrator.cli.terminal import items_progress, result_console
 from orchestrator.copies import CopyState, Group, Original
 from orchestrator.errors import ConfigurationError
+from orchestrator.processes import Mapped, mapped_artifacts
 from orchestrator.workspace import find_root
 
 _SHORT = 12

@@ -24,7 +24,7 @@ from orchestrator.foreign.store import Store
 from orchestrator.gate import admit
 from orchestrator.model import Admission, State, Verdict
 from orchestrator.verdict_report import verdict_fields, verdict_lines
-from orchestrator.workspace import find_root
+from orchestrator.workspace import Workspace, find_root
 
 
 @click.command(cls=CommandBehind, short_help="Run a command only if the targets are proven fresh.")
@@ -38,9 +38,13 @@ def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...],
     Every file is read in full; no time stamp is trusted. Where a build was recorded by `freshproof run`, its
     products are checked too: with a COMMAND those that it is known to load. Then COMMAND runs while what it
     really loads is watched, and all is judged once more at its end: if something changed, or something else
-    was loaded, the run is void. With --pid, a process that runs already must map the targets' files, and none
-    that was replaced. Exit codes: 5 refused; with a COMMAND 125 when it was not started, 6 when
-    its run is void, else its own.
+    was loaded, the run is void.
+
+    With --pid, a process that runs already must map the file of each target named, and none that was
+    replaced; with no target named, of each whose product is loaded as it is (libraries, programs, cubins).
+    Name those that it runs: cubins are read, not mapped, and then nothing shows which one runs.
+
+    Exit codes: 5 refused; with a COMMAND 125 when it was not started, 6 when its run is void, else its own.
     """
     behind = command_of(ctx)
     if not behind:
@@ -64,6 +68,7 @@ def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...],
 
 
 def _answer(targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> int:
+    _check_pids(pids)
     admission, recorded = _admission(targets), open_record(Path.cwd())
     checked = check_all(*recorded, os.environ) if recorded else None
     processes = _process_verdicts(targets, pids)
@@ -72,14 +77,27 @@ def _answer(targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> i
     return 0 if admitted else Refused.exit_code
 
 
+def _check_pids(pids: tuple[int, ...]) -> None:
+    if pids:
+        from orchestrator.processes import check_process
+
+        for pid in pids:
+            check_process(pid)
+
+
 def _process_verdicts(targets: tuple[str, ...], pids: tuple[int, ...]) -> tuple[Verdict, ...]:
-    """On the processes: whether each runs the artifacts as they are recorded."""
+    """On the processes: whether each runs the artifacts of every target asked about, as they are recorded."""
     if not pids:
         return ()
-    from orchestrator.audit import originals_of, process_verdict
+    from orchestrator.audit import originals_of
+    from orchestrator.processes import process_verdict
+    from orchestrator.situation import read_project
 
-    originals = originals_of(find_root(Path.cwd()), targets)
-    return tuple(process_verdict(originals, pid) for pid in pids)
+    root = find_root(Path.cwd())
+    project = read_project(Workspace(root))
+    asked = [target for target in project.targets if not targets or target.name in targets]
+    originals = originals_of(root, targets)
+    return tuple(process_verdict(asked, originals, pid, named=bool(targets)) for pid in pids)
 
 
 def _admission(targets: tuple[str, ...]) -> Admission | None:
