@@ -97,9 +97,8 @@ def _not_mapped(target: Target, pid: int, *, readable: bool) -> Observation:
         note = f"process {pid} does not map the artifact of {target.name}"
         remedy = "start it again with the artifact, or name only the targets that it runs"
     else:
-        note = (
-            f"process {pid} does not map the artifact of {target.name}: a {target.kind} is read, not mapped"
-        )
+        missing = f"process {pid} does not map the artifact of {target.name}"
+        note = f"{missing}: its kind, {target.kind}, is read or linked, not mapped"
         remedy = f"name only targets whose files are mapped: {', '.join(sorted(_MAPPED_KINDS))}"
     return Observation(Link.LOADED, "not-mapped", target.name, "the artifact", None, note, remedy)
 
