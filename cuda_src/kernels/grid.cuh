@@ -26,18 +26,22 @@ template <class T> __device__ __forceinline__ T shuffle_down(const T& value, uns
   return out;
 }
 
+// `value` of lane `from` of the own four lanes, which all call this.
+template <class T> __device__ __forceinline__ T quad_get(const T& value, unsigned from) {
+  static_assert(sizeof(T) % 4 == 0, "whole words");
+  T out;
+  const uint32_t* words = reinterpret_cast<const uint32_t*>(&value);
+  uint32_t* to = reinterpret_cast<uint32_t*>(&out);
+  const uint32_t lanes = 0xfu << (threadIdx.x & 28);
+#pragma unroll
+  for (unsigned i = 0; i < sizeof(T) / 4; ++i) to[i] = __shfl_sync(lanes, words[i], from, 4);
+  return out;
+}
+
 // Starts copying 16 bytes to shared memory, past the registers; `await_copies` waits for the thread's own copies.
 __device__ __forceinline__ void copy_to_shared(uint4* to, const uint4* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(uint32_t(__cvta_generic_to_shared(to))), "l"(from)
                : "memory");
-}
-
-// Brings an object to the L2 cache.
-template <class T> __device__ __forceinline__ void prefetch(const T* object) {
-#pragma unroll
-  for (unsigned at = 0; at < sizeof(T); at += 64) {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(reinterpret_cast<const char*>(object) + at));
-  }
 }
 
 __device__ __forceinline__ void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }

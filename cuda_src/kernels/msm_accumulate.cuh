@@ -3,8 +3,8 @@
 // The list of entries is cut into equal chunks, one a thread, without regard to buckets, so every thread has the same
 // work whatever the scalars are. A thread whose chunk begins inside a bucket keeps that bucket's first sum as a
 // partial; each other bucket it meets it writes itself: each bucket has one writer, the thread where it starts.
-// Then `add_partials` adds the partials of each bucket, 16 to 1 a level, so that a bucket that spans all threads
-// takes 4 levels and an ordinary one ends with the first.
+// Then `add_partials` adds the partials of each bucket, 4 to 1 a level, so that a bucket that spans all threads takes
+// 8 levels and an ordinary one ends with the first.
 //
 // Cost: 8 M + 2 S an entry. Buckets without entries are not written: readers ask `starts`.
 #pragma once
@@ -71,10 +71,10 @@ __device__ __forceinline__ void accumulate(const Source<F>& in, const Stretches&
   *target = sum;
 }
 
-constexpr uint32_t FAN_IN = 16;  // partials that one thread adds at one level: 15 additions deep, 4 levels for 2^16
+constexpr uint32_t FAN_IN = 4;  // partials that one thread adds at one level: 3 additions deep, 8 levels for 2^16
 
-// Level with stride 1, 16, 256, ...: partials number k, k + stride, .. of a bucket (k = 1, 1 + 16 stride, ..) become
-// one; the last that is left joins the bucket's sum. A bucket that starts in thread s's chunk has partials s + 1, ...
+// Level with stride 1, 4, 16, ..: partials number k, k + stride, .. of a bucket (k = 1, 1 + 4 stride, ..) become one; the
+// last that is left joins the bucket's sum. A bucket that starts in thread s's chunk has partials s + 1, s + 2, ..
 template <class F>
 __device__ __forceinline__ void add_partials(const Stretches& stretches, uint32_t stride, Xyzz<F>* sums,
                                              Xyzz<F>* partials, const uint32_t* partial_buckets) {

@@ -1,4 +1,4 @@
-// The kernels of an MSM over one group. A .cu file includes this once, with FRESHPROOF_GROUP set, and for each of the
+// The kernels of an MSM over one group. A .cu file includes this once, with FRESHPROOF_GROUP set, and for the
 // heavy kernels the threads of a block and the least number of blocks an SM, which bound the registers.
 #pragma once
 #include "msm_accumulate.cuh"
@@ -15,7 +15,7 @@ using F = FRESHPROOF_GROUP::F;
 using freshproof::msm::F;
 
 // out[i] = 2^doublings in[i]. See msm_table.cuh: double_points.
-extern "C" __global__ void __launch_bounds__(128, 3)
+extern "C" __global__ void __launch_bounds__(FRESHPROOF_ACCUMULATE_BOUNDS)
     msm_double_points(const freshproof::Affine<F>* in, uint32_t n, uint32_t doublings, uint4* denominators,
                       uint4* products, freshproof::Affine<F>* out) {
   freshproof::msm::double_points<F>(in, n, doublings, {denominators}, {products}, out);
@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(128)
 }
 
 // Outputs first .. first + limit - 1 of pairing pass `pass` (1, 2, ..), as far as they exist; `points` (or, where given,
-// `entries`) begins with the inputs of output `first`, and so does `out`. Shared memory: 5 coordinates a thread. See
+// `entries`) begins with the inputs of output `first`, and so does `out`. Shared memory: 9 coordinates a thread. See
 // msm_pair.cuh: add_pairs.
 extern "C" __global__ void __launch_bounds__(FRESHPROOF_PAIR_BOUNDS)
     msm_add_pairs(const freshproof::Affine<F>* points, const uint32_t* entries, const uint32_t* length, uint32_t pass,
@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(FRESHPROOF_ACCUMULATE_BOUNDS)
                                  partial_buckets);
 }
 
-// The same grid as msm_accumulate, once for each stride 1, 16, 256, .. below its number of threads.
+// The same grid as msm_accumulate, once for each stride 1, 4, 16, .. below its number of threads.
 extern "C" __global__ void __launch_bounds__(128)
     msm_add_partials(const uint32_t* starts, uint32_t buckets, uint32_t passes, uint32_t least_chunk, uint32_t stride,
                      freshproof::Xyzz<F>* sums, freshproof::Xyzz<F>* partials, const uint32_t* partial_buckets) {
@@ -62,14 +62,21 @@ extern "C" __global__ void __launch_bounds__(128, 2)
   freshproof::msm::sum_lines<F>(in, starts, arrays, row_bits, column_bits, out);
 }
 
-// A block of 128 threads a set; shared memory: 4 XYZZ points. See msm_reduce.cuh: sum_weighted.
+// As msm_sum_lines, for the second round. See msm_reduce.cuh: sum_short_lines.
 extern "C" __global__ void __launch_bounds__(128)
+    msm_sum_short_lines(const freshproof::Xyzz<F>* in, uint32_t arrays, uint32_t row_bits, uint32_t column_bits,
+                        freshproof::Xyzz<F>* out) {
+  freshproof::msm::sum_short_lines<F>(in, arrays, row_bits, column_bits, out);
+}
+
+// A block of 256 threads a set; shared memory: 64 XYZZ points. See msm_reduce.cuh: sum_weighted.
+extern "C" __global__ void __launch_bounds__(256)
     msm_sum_weighted(const freshproof::Xyzz<F>* in, uint32_t first_bits, uint32_t bits, freshproof::Xyzz<F>* out) {
   freshproof::msm::sum_weighted<F>(in, first_bits, bits, out);
 }
 
-// One thread. out: the MSM, affine. See msm_reduce.cuh: combine.
-extern "C" __global__ void msm_combine(const freshproof::Xyzz<F>* sums, uint32_t sets, uint32_t bits,
-                                       freshproof::Affine<F>* out) {
-  *out = freshproof::msm::combine<F>(sums, sets, bits);
+// Four threads. out: the MSM, affine. See msm_reduce.cuh: combine.
+extern "C" __global__ void __launch_bounds__(32)
+    msm_combine(const freshproof::Xyzz<F>* sums, uint32_t sets, uint32_t bits, freshproof::Affine<F>* out) {
+  freshproof::msm::combine<F>(sums, sets, bits, out);
 }

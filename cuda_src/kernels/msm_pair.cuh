@@ -14,9 +14,10 @@
 namespace freshproof {
 namespace msm {
 
-// What is under way to a thread, in shared memory: two points and a product. Piece q at words[q * blockDim.x].
+// What is under way to a thread, in shared memory: two points and a product, and two points more, so that the next ones can
+// come while these are read. Piece q at words[q * blockDim.x].
 template <class F> struct Inbox {
-  static constexpr unsigned XP = 0, YP = 1, XQ = 2, YQ = 3, PRODUCT = 4, places = 5;
+  static constexpr unsigned XP = 0, YP = 1, XQ = 2, YQ = 3, SECOND = 4, PRODUCT = 8, places = 9;
   static constexpr unsigned pieces = sizeof(F) / 16;
 
   uint4* words;
@@ -43,15 +44,14 @@ template <class F> struct Inbox {
   }
 };
 
-// A thread's share of a pass: outputs first, first + stride, ..
+// A thread's share of a pass: every output that is its number modulo the number of threads.
 template <class F> struct PairWork {
   Source<F> in;
-  uint32_t first, stride;
   Inbox<F> inbox;
   ThreadColumn<F> products;
   Affine<F>* out;
 
-  __device__ __forceinline__ uint32_t output(uint32_t step) const { return first + step * stride; }
+  __device__ __forceinline__ uint32_t output(uint32_t step) const { return global_thread() + step * grid_threads(); }
 
   __device__ __forceinline__ uint2 entries(uint32_t step) const { return in.entry_pair(output(step)); }
 };
@@ -106,62 +106,61 @@ __device__ __forceinline__ F multiply_denominators(const PairWork<F>& work, uint
 }
 
 // Down: the sums of steps to - 1 .. from, given the inverse of the product of all their denominators. What is needed more
-// than once is read again from shared memory: registers are short. So the next points can be ordered only late in a
-// step; to come in time from a table, they go to the L2 cache at its start.
+// than once is read again from shared memory: registers are short.
 template <class F>
 __device__ __forceinline__ void divide_and_add(const PairWork<F>& work, uint32_t from, uint32_t to, F inverse) {
   using Box = Inbox<F>;
   const Source<F>& in = work.in;
   const Box& inbox = work.inbox;
   const auto order = [&](const uint2& pair, uint32_t step) {
+    const unsigned at = step % 2 * Box::SECOND;
     if (pair.x != NONE) {
-      inbox.order(Box::XP, in.at(pair.x)->x);
-      inbox.order(Box::YP, in.at(pair.x)->y);
+      inbox.order(at + Box::XP, in.at(pair.x)->x);
+      inbox.order(at + Box::YP, in.at(pair.x)->y);
     }
     if (pair.y != NONE) {
-      inbox.order(Box::XQ, in.at(pair.y)->x);
-      inbox.order(Box::YQ, in.at(pair.y)->y);
+      inbox.order(at + Box::XQ, in.at(pair.y)->x);
+      inbox.order(at + Box::YQ, in.at(pair.y)->y);
     }
     if (step > from) inbox.order(Box::PRODUCT, work.products, step - from);
   };
-  uint2 pair = work.entries(to - 1), coming = pair;
-  order(pair, to - 1);
+  uint2 coming = work.entries(to - 1);
+  order(coming, to - 1);
+  uint2 pair = coming;
   if (to - 1 > from) coming = work.entries(to - 2);
   for (uint32_t step = to; step-- > from;) {
     await_copies();
-    if (in.entries != nullptr && step > from) {
-      if (coming.x != NONE) prefetch(in.at(coming.x));
-      if (coming.y != NONE) prefetch(in.at(coming.y));
+    const unsigned at = step % 2 * Box::SECOND;
+    const F reciprocal = step > from ? inverse * inbox.take(Box::PRODUCT) : inverse;
+    const uint2 next = coming;
+    if (step > from) {
+      order(next, step - 1);
+      if (step > from + 1) coming = work.entries(step - 2);
     }
-    F d = inbox.take(Box::XQ) - inbox.take(Box::XP);
-    const bool no_p = is_missing(pair.x, inbox.take(Box::XP)), no_q = is_missing(pair.y, inbox.take(Box::XQ));
-    F yp = signed_y(in, pair.x, inbox.take(Box::YP));
-    const F yq = signed_y(in, pair.y, inbox.take(Box::YQ));
+    F d = inbox.take(at + Box::XQ) - inbox.take(at + Box::XP);
+    const bool no_p = is_missing(pair.x, inbox.take(at + Box::XP));
+    const bool no_q = is_missing(pair.y, inbox.take(at + Box::XQ));
+    const F yp = signed_y(in, pair.x, inbox.take(at + Box::YP));
+    const F yq = signed_y(in, pair.y, inbox.take(at + Box::YQ));
     F rise = yq - yp;
     bool done = no_p || no_q;
     if (done) {
       d = F::one();
-      work.out[work.output(step)] = no_p ? no_q ? gap<F>() : Affine<F>{inbox.take(Box::XQ), yq}
-                                         : Affine<F>{inbox.take(Box::XP), yp};
+      work.out[work.output(step)] = no_p ? no_q ? gap<F>() : Affine<F>{inbox.take(at + Box::XQ), yq}
+                                         : Affine<F>{inbox.take(at + Box::XP), yp};
     } else if (d.is_zero()) {
       d = tangent_denominator(yp, yq);
       done = d == F::one();
-      const F xx = called_sqr(inbox.take(Box::XP));
+      const F xx = called_sqr(inbox.take(at + Box::XP));
       rise = xx.dbl() + xx;
       if (done) work.out[work.output(step)] = gap<F>();
     }
-    const F slope = rise * (step > from ? inverse * inbox.take(Box::PRODUCT) : inverse);
     inverse = inverse * d;
-    const F x = slope.sqr() - inbox.take(Box::XP) - inbox.take(Box::XQ);
-    const F run = inbox.take(Box::XP) - x;
-    yp = signed_y(in, pair.x, inbox.take(Box::YP));
-    if (step > from) {
-      pair = coming;
-      order(pair, step - 1);
-      if (step > from + 1) coming = work.entries(step - 2);
-    }
-    const F y = slope * run - yp;
+    const F slope = rise * reciprocal;
+    const F x = slope.sqr() - inbox.take(at + Box::XP) - inbox.take(at + Box::XQ);
+    const F y = slope * (inbox.take(at + Box::XP) - x) - signed_y(in, pair.x, inbox.take(at + Box::YP));
     if (!done) work.out[work.output(step)] = {x, y};
+    pair = next;
   }
 }
 
@@ -171,9 +170,8 @@ template <class F>
 __device__ __forceinline__ void add_pairs(const Source<F>& in, uint32_t count, uint32_t batch,
                                           const ThreadColumn<F>& products, Affine<F>* out) {
   if (global_thread() >= count) return;
-  const PairWork<F> work{in, global_thread(), grid_threads(),
-                         {reinterpret_cast<uint4*>(dynamic_shared()) + threadIdx.x}, products, out};
-  const uint32_t steps = divide_up(count - work.first, work.stride);
+  const PairWork<F> work{in, {reinterpret_cast<uint4*>(dynamic_shared()) + threadIdx.x}, products, out};
+  const uint32_t steps = divide_up(count - global_thread(), grid_threads());
   for (uint32_t from = 0; from < steps; from += batch) {
     const uint32_t to = min(from + batch, steps);
     divide_and_add(work, from, to, fast_inverse(multiply_denominators(work, from, to)));

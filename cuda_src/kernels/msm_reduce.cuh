@@ -2,99 +2,131 @@
 //
 // With b = C row + column, sum b S_b = C sum row R_row + sum column K_column, where R and K are the sums of rows and
 // columns: plain sums, so they run in parallel and deep chains stay short. Done twice, 2^23 buckets become four
-// lists of at most 64, whose weighted sums one warp each makes by suffix sums. Last, the sets' sums meet by Horner's
-// rule with `bits` doublings between them.
+// lists of at most 64, whose weighted sums come from suffix sums. Last, the sets' sums meet by Horner's rule with
+// `bits` doublings between them. All but the first round is short of points: there four lanes share one (quad.cuh).
 //
-// Cost: 2 additions of 12 M + 2 S a bucket; about 50 additions deep.
+// Cost: 2 additions of 12 M + 2 S a bucket; about 25 additions and 20 doublings deep.
 #pragma once
 #include "batch_inverse.cuh"
 #include "msm_points.cuh"
+#include "quad.cuh"
 
 namespace freshproof {
 namespace msm {
 
 constexpr uint32_t LANES = 32;
 
-// The sum over the warp, valid in lane 0.
-template <class F> __device__ __forceinline__ Xyzz<F> warp_sum(Xyzz<F> sum) {
-  for (uint32_t distance = LANES / 2; distance > 0; distance /= 2) {
-    const Xyzz<F> other = shuffle_down(sum, distance);
-    if (threadIdx.x % LANES < distance) add_to(sum, other);
-  }
-  return sum;
+// The elements of a line: first, first + stride, .. , `count` of them.
+struct Line {
+  uint32_t array, first, stride, count;
+};
+
+// Line number `line` of arrays of 2^row_bits rows of 2^column_bits sums. An array has 2^column_bits row lines (empty past
+// 2^row_bits) and as many column lines, in this order. row_bits <= column_bits.
+__device__ __forceinline__ Line find_line(uint32_t line, uint32_t row_bits, uint32_t column_bits) {
+  const uint32_t columns = 1u << column_bits, rows = 1u << row_bits;
+  const uint32_t array = line / (2 * columns), number = line % (2 * columns);
+  const uint32_t base = array << (row_bits + column_bits);
+  if (number >= columns) return {array, base + number - columns, columns, rows};
+  return {array, base + number * columns, 1, number < rows ? columns : 0};
 }
 
-// A warp a line. in: `arrays` arrays of 2^row_bits rows of 2^column_bits sums. out, for each array: 2^column_bits row
-// sums (identities past 2^row_bits) and 2^column_bits column sums. `starts`, where given, tells which buckets were
-// written: those with entries. row_bits <= column_bits.
+// A warp a line: out[line] = the line's sum. `starts` tells which buckets were written: those with entries.
 template <class F>
 __device__ __forceinline__ void sum_lines(const Xyzz<F>* in, const uint32_t* starts, uint32_t arrays,
                                           uint32_t row_bits, uint32_t column_bits, Xyzz<F>* out) {
-  const uint32_t warp = global_thread() / LANES, lane = threadIdx.x % LANES;
-  const uint32_t columns = 1u << column_bits, rows = 1u << row_bits;
-  const uint32_t array = warp / (2 * columns), line = warp % (2 * columns);
-  if (array >= arrays) return;
-  const uint32_t base = array << (row_bits + column_bits);
-  const bool is_row = line < columns;
-  const uint32_t first = is_row ? base + line * columns : base + line - columns;
-  const uint32_t stride = is_row ? 1 : columns;
-  const uint32_t count = is_row ? (line < rows ? columns : 0) : rows;
+  const uint32_t lane = threadIdx.x % LANES, number = global_thread() / LANES;
+  const Line line = find_line(number, row_bits, column_bits);
+  if (line.array >= arrays) return;
   Xyzz<F> sum = Xyzz<F>::identity();
-  for (uint32_t i = lane; i < count; i += LANES) {
-    const uint32_t bucket = first + i * stride;
-    if (starts == nullptr || starts[bucket] != starts[bucket + 1]) add_hot(sum, in[bucket]);
+  for (uint32_t i = lane; i < line.count; i += LANES) {
+    const uint32_t bucket = line.first + i * line.stride;
+    if (starts[bucket] != starts[bucket + 1]) add_hot(sum, in[bucket]);
   }
-  sum = warp_sum(sum);
-  if (lane == 0) out[warp] = sum;
+  for (uint32_t distance = LANES / 2; distance > 0; distance /= 2) {
+    const Xyzz<F> other = shuffle_down(sum, distance);
+    if (lane < distance) add_to(sum, other);
+  }
+  if (lane == 0) out[number] = sum;
 }
 
-// A block of four warps a set. in: the set's four lists of 2^bits sums that `sum_lines` left in its second round:
-// rows of rows, columns of rows, rows of columns, columns of columns. out[set] = sum (b + 1) S_b.
-// first_bits: column_bits of the first round. bits <= 6. Shared memory: 4 points.
+// As sum_lines, for lines of a few dozen sums that are all there: a warp a line, eight quads.
+template <class F>
+__device__ __forceinline__ void sum_short_lines(const Xyzz<F>* in, uint32_t arrays, uint32_t row_bits,
+                                                uint32_t column_bits, Xyzz<F>* out) {
+  const uint32_t lane = threadIdx.x % LANES, number = global_thread() / LANES;
+  const Line line = find_line(number, row_bits, column_bits);
+  if (line.array >= arrays) return;
+  F sum = F::zero();
+  for (uint32_t i = lane / QUAD; i < line.count; i += LANES / QUAD) {
+    sum = quad_add(sum, quad_load(in[line.first + i * line.stride]));
+  }
+  for (uint32_t distance = LANES / 2; distance >= QUAD; distance /= 2) {
+    const F other = shuffle_down(sum, distance);
+    if (lane < distance) sum = quad_add(sum, other);
+  }
+  if (lane < QUAD) quad_store(out[number], sum);
+}
+
+constexpr uint32_t QUADS_A_LIST = 16;  // in sum_weighted
+
+// A block of 64 quads a set, 16 a list. in: the set's four lists of 2^bits sums that sum_short_lines left: rows of rows,
+// columns of rows, rows of columns, columns of columns. out[set] = sum (b + 1) S_b. first_bits: column_bits of the first
+// round. bits <= 6. Shared memory: 64 points.
+//
+// A quad has m = 2^bits / 16 neighbours, or one. sum i X_i over a list = sum over quads k of (sum over its own of
+// i X_i) + m k (sum of its own), and sum k s_k = the sum of the suffixes s_k + s_(k+1) + .. from k = 1 on.
 template <class F>
 __device__ __forceinline__ void sum_weighted(const Xyzz<F>* in, uint32_t first_bits, uint32_t bits, Xyzz<F>* out) {
-  Xyzz<F>* parts = reinterpret_cast<Xyzz<F>*>(dynamic_shared());
-  const uint32_t lane = threadIdx.x % LANES, list = threadIdx.x / LANES;
-  const Xyzz<F>* own = in + ((blockIdx.x * 4 + list) << bits);
-  const Xyzz<F> even = 2 * lane < 1u << bits ? own[2 * lane] : Xyzz<F>::identity();
-  const Xyzz<F> odd = 2 * lane + 1 < 1u << bits ? own[2 * lane + 1] : Xyzz<F>::identity();
-  Xyzz<F> suffix = even;
-  add_to(suffix, odd);  // becomes the sum of this lane's and all later lanes' pairs
-  for (uint32_t distance = 1; distance < LANES; distance *= 2) {
-    const Xyzz<F> other = shuffle_down(suffix, distance);
-    if (lane + distance < LANES) add_to(suffix, other);
+  Xyzz<F>* points = reinterpret_cast<Xyzz<F>*>(dynamic_shared());
+  const uint32_t quad = threadIdx.x / QUAD, list = quad / QUADS_A_LIST, k = quad % QUADS_A_LIST;
+  const uint32_t own_bits = bits > 4 ? bits - 4 : 0;
+  const Xyzz<F>* own = in + ((blockIdx.x * 4 + list) << bits) + (k << own_bits);
+  F suffix = F::zero(), weighted = F::zero();
+  if (k < 1u << bits) {
+    for (uint32_t i = 1u << own_bits; i-- > 0;) {
+      suffix = quad_add(suffix, quad_load(own[i]));
+      if (i > 0) weighted = quad_add(weighted, suffix);
+    }
   }
-  // sum of i X_i = 2 sum of l (X_2l + X_(2l+1)) + sum of X_(2l+1), and sum of l s_l = sum of the suffixes from 1 on.
-  Xyzz<F> part = odd;
-  if (lane > 0) {
-    Xyzz<F> twice = suffix;
-    double_times(twice, 1);
-    add_to(part, twice);
+  for (uint32_t distance = 1; distance < QUADS_A_LIST; distance *= 2) {
+    quad_store(points[quad], suffix);
+    __syncthreads();
+    if (k + distance < QUADS_A_LIST) suffix = quad_add(suffix, quad_load(points[quad + distance]));
+    __syncthreads();
   }
-  part = warp_sum(part);
-  if (lane == 0) {
-    double_times(part, (list < 2 ? first_bits : 0) + (list % 2 == 0 ? bits : 0));
-    if (list == 3) add_to(part, suffix);  // b + 1 instead of b: once more the sum of all buckets
-    parts[list] = part;
+  if (k > 0) weighted = quad_add(weighted, quad_double_times(suffix, own_bits));
+  for (uint32_t distance = QUADS_A_LIST / 2; distance > 0; distance /= 2) {
+    quad_store(points[quad], weighted);
+    __syncthreads();
+    if (k < distance) weighted = quad_add(weighted, quad_load(points[quad + distance]));
+    __syncthreads();
+  }
+  if (k == 0) {
+    weighted = quad_double_times(weighted, (list < 2 ? first_bits : 0) + (list % 2 == 0 ? bits : 0));
+    if (list == 3) weighted = quad_add(weighted, suffix);  // b + 1 instead of b: once more the sum of all buckets
+    quad_store(points[quad], weighted);
   }
   __syncthreads();
-  if (threadIdx.x == 0) {
-    for (uint32_t k = 1; k < 4; ++k) add_to(parts[0], parts[k]);
-    out[blockIdx.x] = parts[0];
+  if (quad == 0) {
+    for (uint32_t l = 1; l < 4; ++l) weighted = quad_add(weighted, quad_load(points[l * QUADS_A_LIST]));
+    quad_store(out[blockIdx.x], weighted);
   }
 }
 
-// One thread: sum over sets k of 2^(bits k) sums[k], affine.
+// One quad: out = sum over sets k of 2^(bits k) sums[k], affine.
 template <class F>
-__device__ __forceinline__ Affine<F> combine(const Xyzz<F>* sums, uint32_t sets, uint32_t bits) {
-  Xyzz<F> sum = sums[sets - 1];
-  for (uint32_t k = sets - 1; k-- > 0;) {
-    double_times(sum, bits);
-    add_to(sum, sums[k]);
-  }
-  if (sum.is_identity()) return Affine<F>::identity();
-  const F cube = fast_inverse(sum.zzz);
-  return {called_mul(sum.x, called_sqr(called_mul(cube, sum.zz))), called_mul(sum.y, cube)};
+__device__ __forceinline__ void combine(const Xyzz<F>* sums, uint32_t sets, uint32_t bits, Affine<F>* out) {
+  F sum = quad_load(sums[sets - 1]);
+  for (uint32_t k = sets - 1; k-- > 0;) sum = quad_add(quad_double_times(sum, bits), quad_load(sums[k]));
+  // x = X / ZZ and y = Y / ZZZ; with ZZ = z^2 and ZZZ = z^3, ZZ / ZZZ = 1 / z. The identity's inverse is 0, and so are x, y.
+  const F zz = quad_get(sum, 2);
+  const F cube = fast_inverse(quad_get(sum, 3));
+  const F factor = quad_lane() == 0 ? called_sqr(called_mul(cube, zz)) : cube;
+  if (zz.is_zero()) sum = F::zero();
+  const F coordinate = called_mul(sum, factor);
+  if (quad_lane() == 0) out->x = coordinate;
+  if (quad_lane() == 1) out->y = coordinate;
 }
 
 }  // namespace msm

@@ -71,11 +71,6 @@ template <class F> __device__ FRESHPROOF_NOINLINE void add_to(Xyzz<F>& sum, cons
   sum = inlined(add(outlined(sum), outlined(other)));
 }
 
-// p = 2^times p.
-template <class F> __device__ FRESHPROOF_NOINLINE void double_times(Xyzz<F>& p, uint32_t times) {
-  for (uint32_t i = 0; i < times; ++i) p = inlined(dbl(outlined(p)));
-}
-
 // sum += other; complete, but that an affine `other` is not the identity. For hot loops: inline over Fq, where the sum
 // stays in registers, but for the rare doubling; over Fq2 it does not fit there beside the products.
 template <class P> __device__ __forceinline__ void add_hot(Xyzz<Field<P>>& sum, const Affine<Field<P>>& other) {

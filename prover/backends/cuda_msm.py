@@ -38,6 +38,10 @@ PAIR_BLOCKS_AN_SM: dict[Group, int] = {"g1": 4, "g2": 2}
 """Blocks that an SM's registers hold: the bounds in ``cuda_src/kernels_msm_*.cu``."""
 ACCUMULATE_BLOCKS_AN_SM: dict[Group, int] = {"g1": 2, "g2": 2}
 COUNT_BLOCKS_AN_SM = 8
+WEIGHTED_POINTS = 64
+"""Points, of four threads each, in a block that makes weighted sums (`msm_reduce.cuh`)."""
+INBOX = 9
+"""Coordinates of shared memory that a thread of a pairing pass has (`msm_pair.cuh`)."""
 
 
 class Memory(Protocol):
@@ -261,7 +265,7 @@ class _Run:
                     "products",
                     out,
                 )
-                shared = 5 * point // 2 * BLOCK
+                shared = INBOX * point // 2 * BLOCK
                 self._go("msm_add_pairs", min(blocks, -(-outputs // BLOCK)), BLOCK, args, shared)
                 source = (out, 0)
 
@@ -282,22 +286,19 @@ class _Run:
         """The weighted sum of the bucket sums, and the sets' sums made one."""
         s = self.shape
         first, second = s.column_bits
-        self._lines("sums", "starts", s.sets, s.bits - 1 - first, first, "lines_1")
-        self._lines("lines_1", 0, 2 * s.sets, first - second, second, "lines_2")
-        shared = 4 * 2 * self.msm.point_bytes
-        self._go(
-            "msm_sum_weighted",
-            s.sets,
-            BLOCK,
-            ("lines_2", _u32(first), _u32(second), "set_sums"),
-            shared,
-        )
-        self._go("msm_combine", 1, 1, ("set_sums", _u32(s.sets), _u32(s.bits), out))
+        rows, columns, arrays = s.bits - 1 - first, first, s.sets
+        args = ("sums", "starts", _u32(arrays), _u32(rows), _u32(columns), "lines_1")
+        self._go("msm_sum_lines", self._warp_blocks(arrays << (columns + 1)), BLOCK, args)
+        rows, columns, arrays = first - second, second, 2 * s.sets
+        short = ("lines_1", _u32(arrays), _u32(rows), _u32(columns), "lines_2")
+        self._go("msm_sum_short_lines", self._warp_blocks(arrays << (columns + 1)), BLOCK, short)
+        shared = WEIGHTED_POINTS * 2 * self.msm.point_bytes
+        weighted = ("lines_2", _u32(first), _u32(second), "set_sums")
+        self._go("msm_sum_weighted", s.sets, 4 * WEIGHTED_POINTS, weighted, shared)
+        self._go("msm_combine", 1, 4, ("set_sums", _u32(s.sets), _u32(s.bits), out))
 
-    def _lines(self, source: str, starts: object, arrays: int, rows: int, columns: int, out: str) -> None:
-        warps = arrays << (columns + 1)
-        args = (source, starts, _u32(arrays), _u32(rows), _u32(columns), out)
-        self._go("msm_sum_lines", -(-warps // (BLOCK // 32)), BLOCK, args)
+    def _warp_blocks(self, warps: int) -> int:
+        return -(-warps // (BLOCK // 32))
 
     def _go(self, name: str, grid: int, block: int, args: Sequence[object], shared: int = 0) -> None:
         values = tuple(self._at[a] if isinstance(a, str) else a for a in args)

@@ -27,7 +27,7 @@ MAX_BITS = 24
 """Buckets' sums are reduced through lists of at most 2^6: (24 - 1) / 2 rounded up twice."""
 MAX_INDEX = (1 << 31) - 1
 """Table entries an index can name beside its sign; the last is the mark of an empty entry."""
-FAN_IN = 16
+FAN_IN = 4
 """Partial sums that one thread adds at one level."""
 LEAST_CHUNK = 8
 """Entries a thread accumulates at least: fewer would only make more partial sums to add afterwards."""
@@ -123,23 +123,26 @@ def shape(curve: Curve, n: int, tuning: Tuning, max_tables: int) -> Shape:
     return made
 
 
-TUNING_WITH_TABLES: dict[Group, tuple[Tuning, ...]] = {}
-"""By log2 of n, rounded up."""
-
-# Until measured: wide enough that adding pairs outweighs reducing buckets, 2^7 pairs a bucket or more.
-for _group, _two_passes in (("g1", 17), ("g2", 16)):
-    TUNING_WITH_TABLES[_group] = tuple(  # type: ignore[index]
-        Tuning(bits=min(22, max(6, k - 3)), passes=0 if k < _two_passes else 3) for k in range(32)
-    )
-TUNING_WITHOUT: dict[Group, tuple[Tuning, ...]] = {
-    group: tuple(Tuning(min(18, max(4, t.bits - 1)), t.passes) for t in tunings)
-    for group, tunings in TUNING_WITH_TABLES.items()
+_WITH_TABLES: dict[Group, dict[int, tuple[int, int]]] = {
+    "g1": {5: (5, 0), 8: (6, 0), 10: (7, 0), 12: (8, 0), 13: (9, 0), 14: (10, 0), 15: (12, 1), 16: (13, 1)}
+    | {17: (14, 2), 18: (16, 2), 20: (17, 3), 21: (19, 3), 23: (20, 3), 31: (22, 3)},
+    "g2": {5: (5, 0), 8: (6, 0), 10: (8, 0), 12: (9, 0), 13: (9, 1), 14: (10, 2), 15: (12, 2), 16: (13, 2)}
+    | {17: (14, 3), 18: (16, 3), 20: (17, 4), 21: (18, 4), 23: (20, 4), 31: (22, 4)},
 }
+"""log2 of n, at most: window bits and pairing passes. Wider windows mean fewer additions and more buckets; a
+pass takes two thirds of the time of accumulating, and fills the buckets' ends. Best of what was measured."""
+
+_WITHOUT_TABLES: dict[int, tuple[int, int]] = {
+    5: (4, 0), 8: (5, 0), 10: (7, 0), 12: (8, 0), 14: (9, 0), 15: (11, 1), 16: (12, 2), 18: (13, 3)
+} | {19: (14, 3), 20: (15, 3), 22: (17, 3), 31: (18, 3)}  # fmt: skip
+"""The same with one table, where each window has buckets of its own."""
 
 
 def tuning(group: Group, n: int, *, tables: bool) -> Tuning:
     """The tuning for ``n`` points, with a table for every window or with none."""
-    return (TUNING_WITH_TABLES if tables else TUNING_WITHOUT)[group][max(n - 1, 0).bit_length()]
+    choices = _WITH_TABLES[group] if tables else _WITHOUT_TABLES
+    log_n = max(n - 1, 0).bit_length()
+    return Tuning(*choices[min(limit for limit in choices if limit >= log_n)])
 
 
 class Layout:

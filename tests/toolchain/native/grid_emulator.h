@@ -42,7 +42,7 @@ namespace emulator {
 
 constexpr size_t STACK = 256 * 1024;
 constexpr unsigned WARP = 32;
-enum class Waiting { nothing, warp, block, done };
+enum class Waiting { nothing, quad, warp, block, done };
 
 struct Fiber {
   ucontext_t context;
@@ -75,19 +75,30 @@ inline void resume(unsigned t) {
   swapcontext(&scheduler, &fibers[t].context);
 }
 
+// Lets the threads of a group go on if all that are not done wait for the group.
+inline bool release(unsigned first, unsigned last, Waiting what) {
+  unsigned waiting = 0;
+  for (unsigned t = first; t < last; ++t) {
+    if (fibers[t].waiting == what) {
+      ++waiting;
+    } else if (fibers[t].waiting != Waiting::done) {
+      return false;
+    }
+  }
+  for (unsigned t = first; t < last; ++t) {
+    if (fibers[t].waiting == what) fibers[t].waiting = Waiting::nothing;
+  }
+  return waiting > 0;
+}
+
 // Lets a warp run until all its threads wait for the block or are done.
 inline void run_warp(unsigned first, unsigned last) {
   for (;;) {
     for (unsigned t = first; t < last; ++t) {
       if (fibers[t].waiting == Waiting::nothing) resume(t);
     }
-    bool released = false;
-    for (unsigned t = first; t < last; ++t) {
-      if (fibers[t].waiting == Waiting::warp) {
-        fibers[t].waiting = Waiting::nothing;
-        released = true;
-      }
-    }
+    bool released = release(first, last, Waiting::warp);
+    for (unsigned t = first; t < last; t += 4) released |= release(t, std::min(t + 4, last), Waiting::quad);
     if (!released) return;
   }
 }
@@ -106,12 +117,13 @@ inline void run_block(unsigned threads) {
   }
   for (;;) {
     for (unsigned first = 0; first < threads; first += WARP) run_warp(first, std::min(first + WARP, threads));
-    unsigned done = 0;
+    if (release(0, threads, Waiting::block)) continue;
     for (unsigned t = 0; t < threads; ++t) {
-      if (fibers[t].waiting == Waiting::done) ++done;
-      if (fibers[t].waiting == Waiting::block) fibers[t].waiting = Waiting::nothing;
+      if (fibers[t].waiting == Waiting::done) continue;
+      fprintf(stderr, "thread %u waits for others that never come\n", t);
+      abort();
     }
-    if (done == threads) return;
+    return;
   }
 }
 
@@ -133,18 +145,25 @@ inline void copy_to_shared(uint4* to, const uint4* from) { *to = *from; }
 
 inline void await_copies() {}
 
-template <class T> void prefetch(const T*) {}
-
-template <class T> T shuffle_down(const T& value, unsigned distance) {
-  const unsigned t = emulator::current, lane = t % emulator::WARP;
-  auto& own = emulator::exchange[t];
+// What thread `from` of the block offers, when all lanes of the group have come here.
+template <class T> T offered(const T& value, unsigned from, emulator::Waiting group) {
+  auto& own = emulator::exchange[emulator::current];
   own.resize(sizeof(T));
   memcpy(own.data(), &value, sizeof(T));
-  emulator::wait(emulator::Waiting::warp);
-  T out = value;
-  if (lane + distance < emulator::WARP) memcpy(&out, emulator::exchange[t + distance].data(), sizeof(T));
-  emulator::wait(emulator::Waiting::warp);
+  emulator::wait(group);
+  T out;
+  memcpy(&out, emulator::exchange[from].data(), sizeof(T));
+  emulator::wait(group);
   return out;
+}
+
+template <class T> T shuffle_down(const T& value, unsigned distance) {
+  const unsigned t = emulator::current;
+  return offered(value, t % emulator::WARP + distance < emulator::WARP ? t + distance : t, emulator::Waiting::warp);
+}
+
+template <class T> T quad_get(const T& value, unsigned from) {
+  return offered(value, emulator::current / 4 * 4 + from, emulator::Waiting::quad);
 }
 
 }  // namespace freshproof
