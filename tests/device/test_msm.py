@@ -22,16 +22,18 @@ POOL = 64
 class Bench:
     """One group's MSM, and points k_i G with known k_i."""
 
-    def __init__(self, curve, group, gpu, modules, stream) -> None:
-        from prover.backends.cuda_device import Memory
+    def __init__(self, curve, group, gpu, modules) -> None:
+        from prover.backends.cuda_device import Memory, Stream
         from prover.backends.cuda_msm import Msm
 
-        self.curve, self.stream = curve, stream
+        self.curve, self.stream = curve, Stream(non_blocking=True)
         self.memory = Memory(gpu)
         self.group = g1(curve) if group == "g1" else g2(curve)
         self.generator = curve.generator_g1 if group == "g1" else curve.generator_g2
         self.encode, self.decode = (encode_g1, decode_g1) if group == "g1" else (encode_g2, decode_g2)
-        self.msm = Msm(curve, group, lambda name: next(k for m in modules if (k := m.find(name))), 132)
+        self.msm = Msm(
+            curve, group, lambda name: next(k for m in modules if (k := m.find(name))), gpu.multiprocessors
+        )
         draw = random.Random(6)
         self.logs = [draw.randrange(1, curve.r) for _ in range(POOL)]
         self.points = [self.encode(curve, self.group.multiply(k, self.generator)) for k in self.logs]
@@ -74,10 +76,10 @@ class Bench:
         return self.encode(self.curve, negative)
 
 
-@pytest.fixture(params=["g1", "g2"])
-def bench(request, curve, gpu, load_module, stream):
+@pytest.fixture(scope="module", params=["g1", "g2"])
+def bench(request, curve, gpu, load_module):
     modules = [load_module(f"cuda-msm-{unit}-{curve.name}") for unit in (request.param, "sort")]
-    made = Bench(curve, request.param, gpu, modules, stream)
+    made = Bench(curve, request.param, gpu, modules)
     yield made
     made.memory.release()
 
