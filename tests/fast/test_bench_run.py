@@ -1,9 +1,11 @@
 """Whole runs against a fake worker and a fake gate: what counts, what is refused, what is broken."""
 
+import errno
 import json
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from orchestrator import bench
@@ -123,6 +125,25 @@ def test_two_benchmarks_in_one_tree_do_not_run_at_once(tmp_path):
         pass
 
 
+@pytest.mark.parametrize("name", ["bench.lock", "records"])
+def test_a_tree_that_cannot_be_written_is_missing_and_says_what_to_do(tmp_path, name, monkeypatch):
+    (tmp_path / "build").mkdir()
+    if name == "records":
+        (tmp_path / "build" / "records").write_text("in the way")
+    else:
+        real = Path.open
+
+        def read_only(path, *args):
+            if path.name == name:
+                raise OSError(errno.EROFS, "Read-only file system")
+            return real(path, *args)
+
+        monkeypatch.setattr(Path, "open", read_only)
+    with pytest.raises(Missing, match=f"cannot write .*{name}") as raised, alone(tmp_path):
+        run(tmp_path)
+    assert raised.value.remedy
+
+
 @pytest.mark.parametrize(
     ("scenario", "code"),
     [
@@ -208,6 +229,19 @@ def test_the_workers_own_failure_keeps_its_exit_code(tmp_path):
     with pytest.raises(ConfigurationError, match="key is cut off") as caught:
         run(tmp_path, "fails")
     assert caught.value.remedy == "copy it again"
+
+
+def test_an_interruption_ends_the_worker_and_is_recorded(tmp_path):
+    def interrupt(line: str) -> None:
+        if "sample 1" in line:
+            raise KeyboardInterrupt
+
+    options = Options(samples=2, warmups=1, timeout=20.0)
+    with pytest.raises(KeyboardInterrupt):
+        measure(tmp_path, workload("honest"), options, admit=Gate(admitted()), say=interrupt)
+    lines = only_record(tmp_path)
+    assert lines[-1]["state"] == "interrupted"
+    assert not psutil.Process().children()
 
 
 def test_output_of_the_worker_cannot_disturb_its_answers(tmp_path):
