@@ -13,14 +13,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from orchestrator import __version__, environment
-from orchestrator.errors import ConfigurationError, FreshproofError, Undecided
+from orchestrator.errors import ConfigurationError, FreshproofError, Missing, Undecided
 from orchestrator.identity import compare_again, compare_loaded
 from orchestrator.launch import launch_variables, resolve_command
 from orchestrator.model import Admission, State, Verdict, Workload
@@ -31,6 +31,7 @@ from orchestrator.samples import Measured, Refusal, Sample
 from orchestrator.spans import divide
 from orchestrator.verdict_report import verdict_fields
 from orchestrator.worker import Worker
+from orchestrator.workspace import explained
 
 LOADED_PROVEN = "loaded-proven"
 FILE_PROVEN = "file-proven"
@@ -53,10 +54,12 @@ class Options:
 
 @contextmanager
 def alone(root: Path) -> Iterator[None]:
-    """Hold this tree's benchmark lock. Raises `Undecided` if another one runs."""
+    """Hold this tree's benchmark lock. Raises `Undecided` if another one runs, `Missing` if it cannot."""
     path = root / "build" / "bench.lock"
-    path.parent.mkdir(exist_ok=True)
-    with path.open("w") as file:
+    with explained(path):
+        path.parent.mkdir(exist_ok=True)
+        opened = path.open("w")
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -114,8 +117,8 @@ class _Run:
 
     def measure(self) -> Measured | Refusal:
         argv = resolve_command(self.workload)
-        with RecordWriter(self.path) as self.record, tempfile.TemporaryDirectory() as no_bytecode:
-            env = launch_variables(self.nonce, artifacts_json(self.before.artifacts), Path(no_bytecode))
+        with RecordWriter(self.path) as self.record, _empty_folder() as no_bytecode:
+            env = launch_variables(self.nonce, artifacts_json(self.before.artifacts), no_bytecode)
             self._write_head(argv, env)
             with self._broken_is_recorded():
                 if self.workload.worker:
@@ -214,10 +217,12 @@ class _Run:
         try:
             yield
         except FreshproofError as error:
-            self._write_verdict("broken", (), {"error": error.what, "exit_code": error.exit_code})
+            with suppress(Missing):  # a record that cannot be written has no verdict, and so cannot count
+                self._write_verdict("broken", (), {"error": error.what, "exit_code": error.exit_code})
             raise
         except KeyboardInterrupt:
-            self._write_verdict("interrupted", (), {})
+            with suppress(Missing):
+                self._write_verdict("interrupted", (), {})
             raise
 
     def _write_head(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
@@ -248,6 +253,15 @@ class _Run:
     def _write_verdict(self, state: str, verdicts: Sequence[Verdict], fields: Mapping[str, Any]) -> None:
         listed = [verdict_fields(verdict) for verdict in verdicts]
         self.record.write("verdict", {"state": state, **fields, "verdicts": listed})
+
+
+@contextmanager
+def _empty_folder() -> Iterator[Path]:
+    """A folder for the run alone, in which Python finds no compiled modules."""
+    with explained(Path(tempfile.gettempdir())):
+        made = tempfile.TemporaryDirectory()
+    with made as path:
+        yield Path(path)
 
 
 def _drivers_fields(ready: Ready) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from orchestrator.errors import BrokenRun, Missing
 from orchestrator.samples import Usage
 from orchestrator.worker import ended_how
+from orchestrator.workspace import explained
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,9 @@ def time_process(
     argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path, timeout: float
 ) -> ProcessSample:
     """Run the command once. Raises `Missing` (cannot start) or `BrokenRun` (fails, or takes too long)."""
-    with log.open("ab") as output:
+    with explained(log):
+        opened = log.open("ab")
+    with opened as output:
         started_ns = time.monotonic_ns()
         try:
             process = subprocess.Popen(

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from orchestrator.errors import BrokenRun, ConfigurationError
+from orchestrator.workspace import explained
 
 SCHEMA = "freshproof/record/1"
 KINDS = ("run", "env", "artifact", "drivers", "sample", "verdict")
@@ -35,29 +36,28 @@ class RecordWriter:
     """Appends to one new record file; a line is on the disk when `write` returns."""
 
     def __init__(self, path: Path) -> None:
-        """Create the file. Raises `ConfigurationError` when it exists or cannot be made."""
+        """Create the file. Raises `Missing` when it cannot be made, as where one is already."""
         self.path = path
         self._prev: str | None = None
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        try:
+        with explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(path, flags, 0o644)
-        except OSError as error:
-            raise ConfigurationError(f"cannot create the record {path}: {error.strerror}") from error
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Append one line and wait until it is on the disk."""
+        """Append one line and wait until it is on the disk. Raises `Missing` when the disk refuses."""
         text = json.dumps({"kind": kind, **fields, "prev": self._prev}, separators=(",", ":"))
         line = text.encode() + b"\n"
         view = memoryview(line)
-        while view:
-            view = view[os.write(self._fd, view) :]
-        os.fsync(self._fd)
+        with explained(self.path):
+            while view:
+                view = view[os.write(self._fd, view) :]
+            os.fsync(self._fd)
         self._prev = _line_digest(line)
 
     def close(self) -> None:

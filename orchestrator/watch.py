@@ -14,6 +14,7 @@ from pathlib import Path
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
+from orchestrator.errors import Missing
 from orchestrator.model import Manifest, Project
 from orchestrator.targets import FILE
 
@@ -100,11 +101,22 @@ class Watcher:
 
     def extend(self, folders: Iterable[tuple[Path, bool]]) -> bool:
         """Watch these as well; whether there were new ones, in which a change may have gone unseen."""
-        new = set(folders) - self._watched
-        for folder, deep in sorted(new):
-            self._observer.schedule(self.changes, str(folder), recursive=deep)
+        new = {folder for folder in sorted(set(folders) - self._watched) if self._schedule(*folder)}
         self._watched |= new
         return bool(new)
+
+    def _schedule(self, folder: Path, deep: bool) -> bool:
+        """Whether the folder is under watch now; it may be gone since it was listed."""
+        try:
+            self._observer.schedule(self.changes, str(folder), recursive=deep)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise Missing(
+                f"cannot watch {folder}: {error.strerror}",
+                remedy="raise fs.inotify.max_user_watches and fs.inotify.max_user_instances (sysctl)",
+            ) from error
+        return True
 
 
 def watch(

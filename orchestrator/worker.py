@@ -30,6 +30,7 @@ from orchestrator.protocol import (
     request_sample,
 )
 from orchestrator.samples import Usage
+from orchestrator.workspace import explained
 
 MAX_LINE_BYTES = 16 << 20
 """An answer holds phases, not data; a longer line is a fault of the worker, not a reason to grow."""
@@ -58,9 +59,11 @@ class Worker:
         self._log = log
         self._timeout = timeout
         self._buffer = bytearray()
+        with explained(log):
+            opened = log.open("ab")
         self._fd, theirs = os.pipe()
         try:
-            with log.open("ab") as output:
+            with opened as output:
                 self._process = subprocess.Popen(
                     list(argv),
                     env={**env, FD_VARIABLE: str(theirs)},

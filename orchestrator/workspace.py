@@ -110,7 +110,7 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644, *, durable: boo
     makes it again; ``durable`` waits for the disk, for files that builds do not make again. Raises `Missing`
     when the disk is full or the folder cannot be written.
     """
-    with _explained(path):
+    with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = _beside(path)
         try:
@@ -126,7 +126,7 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644, *, durable: boo
 
 def link_atomically(link: Path, to: str) -> None:
     """Let a symbolic link hold ``to``, replacing the old one in one step."""
-    with _explained(link):
+    with explained(link):
         link.parent.mkdir(parents=True, exist_ok=True)
         temporary = _beside(link)
         temporary.unlink(missing_ok=True)
@@ -141,7 +141,7 @@ def _beside(path: Path) -> Path:
 
 def fresh_folder(path: Path) -> None:
     """An empty folder at ``path``, whatever was there before."""
-    with _explained(path):
+    with explained(path):
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
 
@@ -154,7 +154,7 @@ def exclusive(workspace: Workspace, waiting: Callable[[str], None]) -> Iterator[
     ``waiting`` is told once if another build holds it.
     """
     path = workspace.build / "lock"
-    with _explained(path):
+    with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -169,7 +169,8 @@ def exclusive(workspace: Workspace, waiting: Callable[[str], None]) -> Iterator[
 
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
+    """Turn a refusal of the disk about ``path`` into `Missing` with a remedy."""
     try:
         yield
     except OSError as error:
@@ -178,10 +179,10 @@ def _explained(path: Path) -> Iterator[None]:
 
 def _disk_error(path: Path, error: OSError) -> FreshproofError:
     remedies = {
-        errno.ENOSPC: "free some space, then build again: nothing half-written was kept",
-        errno.EDQUOT: "free some of your quota, then build again",
+        errno.ENOSPC: "free some space, then try again: nothing half-written counts",
+        errno.EDQUOT: "free some of your quota, then try again",
         errno.EROFS: "work in a copy of the tree that can be written",
         errno.EACCES: "make the folder writable, or work in a copy of the tree",
     }
-    remedy = remedies.get(error.errno or 0, "see to the folder named, then build again")
+    remedy = remedies.get(error.errno or 0, "see to the folder named, then try again")
     return Missing(f"cannot write {path}: {error.strerror}", remedy=remedy)

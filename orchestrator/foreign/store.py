@@ -20,7 +20,7 @@ from orchestrator import manifest as manifests
 from orchestrator.canonical import digest_bytes
 from orchestrator.foreign.made import Build, Receipt, build_bytes, read_build, read_receipt, receipt_bytes
 from orchestrator.model import Digest, Manifest
-from orchestrator.workspace import write_atomically
+from orchestrator.workspace import explained, write_atomically
 
 FOLDER = ".freshproof"
 
@@ -57,7 +57,8 @@ class Store:
     def exclusive(self, waiting: Callable[[str], None]) -> Iterator[None]:
         """Hold the lock; ``waiting`` is told once if another build holds it."""
         self.prepare()
-        descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with explained(self.folder / "lock"):
+            descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

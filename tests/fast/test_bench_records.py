@@ -1,10 +1,11 @@
 """A record is a chain: torn, edited, lost and reordered lines are noticed."""
 
+import errno
 import json
 
 import pytest
 
-from orchestrator.errors import BrokenRun, ConfigurationError
+from orchestrator.errors import BrokenRun, Missing
 from orchestrator.records import SCHEMA, RecordWriter, new_run_id, parse_record, read_record
 
 
@@ -33,8 +34,19 @@ def test_every_line_is_on_the_disk_when_write_returns(tmp_path):
 
 
 def test_a_record_is_never_written_over(record):
-    with pytest.raises(ConfigurationError, match="cannot create"):
+    with pytest.raises(Missing, match=r"cannot write .*File exists"):
         RecordWriter(record)
+
+
+def test_a_full_disk_is_a_message_with_a_remedy(record, monkeypatch):
+    def full(_fd, _data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with RecordWriter(record.with_name("other.jsonl")) as writer:
+        monkeypatch.setattr("orchestrator.records.os.write", full)
+        with pytest.raises(Missing, match="No space left") as raised:
+            writer.write("run", {"schema": SCHEMA})
+    assert "free some space" in raised.value.remedy
 
 
 def test_a_torn_tail_is_noticed_at_every_length(record):
