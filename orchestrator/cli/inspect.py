@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +188,7 @@ def _found_json(results: dict[Path, Search]) -> list[dict[str, Any]]:
     return [
         {
             "path": str(path),
-            "hits": [{"place": h.place, "offset": h.offset, "excerpt": h.excerpt} for h in found.hits],
+            "hits": [asdict(hit) for hit in found.hits],
             "sealed": list(found.sealed),
             "more": found.more,
         }
@@ -199,7 +199,8 @@ def _found_json(results: dict[Path, Search]) -> list[dict[str, Any]]:
 def _show_found(results: dict[Path, Search]) -> None:
     for path, found in results.items():
         for hit in found.hits:
-            click.echo(f"{path}: {hit.place} at byte 0x{hit.offset:x}: {hit.excerpt!r}")
+            within = f" of {hit.within}" if hit.within else ""
+            click.echo(f"{path}: {hit.place} at byte 0x{hit.offset:x}{within}: {hit.excerpt!r}")
         if found.more:
             click.echo(f"{path}: more than {_MOST_HITS} places; the search stopped")
         if found.hits and found.sealed:

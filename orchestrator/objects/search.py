@@ -8,23 +8,32 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import regex
+
 from orchestrator.errors import ConfigurationError
 from orchestrator.objects.contents import HOST_FORMS, Form, OpenMember, Piece, walk
+from orchestrator.objects.cubin import read_cubin
 from orchestrator.objects.elf import SHT_NOBITS, STT_CUDA_OBJECT, STT_OBJECT, Elf, Section, read_elf
-from orchestrator.objects.ptx import ptx_strings
+from orchestrator.objects.ptx import ptx_strings, read_ptx
 from orchestrator.objects.window import Bytes, printable
 
 _EXCERPT = 32
+_SECONDS, _BYTES_A_SECOND = 10, 10_000_000
+"""How long one part may be searched: expressions such as ``(a+)+b`` could take for ever."""
 _ELF_FORMS = HOST_FORMS | {Form.CUBIN}
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One place where the text stands: in words, and as a byte of the innermost piece."""
+    """One place where the text stands: in words, and as a byte of the innermost piece.
+
+    ``within`` names what the offset counts from, where that is not the file itself.
+    """
 
     place: str
     offset: int
     excerpt: str
+    within: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +49,39 @@ class Search:
     more: bool
 
 
-def text_pattern(text: str) -> re.Pattern[bytes]:
+def text_pattern(text: str) -> regex.Pattern[bytes]:
     """What to search for: ``/REGEX/``, or any other text as it is.
 
-    Raises `ConfigurationError` if REGEX is no regular expression.
+    Raises `ConfigurationError` if REGEX is no regular expression, or if the text or what REGEX finds is
+    empty: nothing stands everywhere.
     """
-    if not (len(text) > 2 and text.startswith("/") and text.endswith("/")):
-        return re.compile(re.escape(text.encode()))
-    try:
-        return re.compile(text[1:-1].encode(), re.DOTALL)
-    except re.error as error:
-        fault = f"{text} is no regular expression: {error}"
-        raise ConfigurationError(fault, remedy="without the slashes a text is taken as it is") from None
+    raw = text.encode(errors="surrogateescape")
+    if not (len(text) > 1 and text.startswith("/") and text.endswith("/")):
+        pattern = regex.compile(regex.escape(raw))
+    else:
+        try:
+            pattern = regex.compile(raw[1:-1], regex.DOTALL)
+        except regex.error as error:
+            fault = f"{text} is no regular expression: {error}"
+            raise ConfigurationError(fault, remedy="without the slashes a text is taken as it is") from None
+    if pattern.search(b"", timeout=_SECONDS):
+        raise _finds_nothing(text)
+    return pattern
+
+
+def _finds_nothing(text: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{text!r} finds the empty text, which stands everywhere", remedy="name one character at least"
+    )
 
 
 def search(
-    data: Bytes, pattern: re.Pattern[bytes], open_member: OpenMember | None = None, limit: int = 10_000
+    data: Bytes, pattern: regex.Pattern[bytes], open_member: OpenMember | None = None, limit: int = 10_000
 ) -> Search:
     """Look for a pattern in all bytes of a file and in everything that is compressed in it.
 
-    Raises `orchestrator.objects.window.Malformed` when the file cannot be read.
+    Raises `orchestrator.objects.window.Malformed` when the file is damaged, wherever that is: nobody can say
+    that a text is not in it. Raises `ConfigurationError` when an expression takes too long.
     """
     by_offset: dict[int, Hit] = {}  # bytes that lie in the file as they are belong to the innermost piece
     elsewhere: list[Hit] = []
@@ -78,26 +100,65 @@ def search(
     return Search((*by_offset.values(), *elsewhere), tuple(sealed), False)
 
 
-def _hits(piece: Piece, pattern: re.Pattern[bytes]) -> Iterator[Hit]:
+def _hits(piece: Piece, pattern: regex.Pattern[bytes]) -> Iterator[Hit]:
+    _check(piece)
     places: _Places | None = None
-    for found in pattern.finditer(piece.data):
+    within = piece.place and "that part"
+    for start, end in _found(pattern, piece.data):
         if places is None and piece.form in _ELF_FORMS:
             places = _Places(read_elf(piece.data))
-        inner = places.name(found.start()) if places else ""
-        place = f"{piece.place} {inner}".strip() or "the file"
-        yield Hit(place, found.start(), _excerpt(piece.data, found.start(), found.end()))
+        inner = places.name(start) if places else _WHOLE
+        place = f"{piece.place} {inner.name}".strip() or "the file"
+        yield Hit(place, start, _excerpt(piece.data, start, end, inner), within)
     if piece.form is Form.PTX:
         for name, text in ptx_strings(piece.data):
-            for found in pattern.finditer(text):
+            for start, end in _found(pattern, text):
                 place = f"{piece.place} string {name}".strip()
-                yield Hit(place, found.start(), _excerpt(text, found.start(), found.end()))
+                yield Hit(place, start, _excerpt(text, start, end, _WHOLE), "the string")
 
 
-def _excerpt(data: Bytes, start: int, end: int) -> str:
+def _check(piece: Piece) -> None:
+    """Read the piece as `inspect` does, so that a damaged one is noticed even where the text is not in it."""
+    if piece.sealed:
+        return
+    if piece.form is Form.CUBIN:
+        read_cubin(piece.data, piece.arch)
+    elif piece.form is Form.PTX:
+        read_ptx(piece.data)
+
+
+def _found(pattern: regex.Pattern[bytes], data: Bytes) -> Iterator[tuple[int, int]]:
+    seconds = _SECONDS + len(data) / _BYTES_A_SECOND
+    try:
+        for found in pattern.finditer(data, timeout=seconds):
+            if found.end() == found.start():
+                raise _finds_nothing(printable(pattern.pattern))
+            yield found.span()
+    except TimeoutError:
+        raise ConfigurationError(
+            f"/{printable(pattern.pattern)}/ took more than {seconds:.0f} s on {len(data):,} bytes",
+            remedy="repeat no part that itself repeats, as in (a+)+",
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A named stretch of a piece, up to whose borders neighbouring text is shown."""
+
+    name: str
+    start: int
+    end: int | None
+
+
+_WHOLE = _Place("", 0, None)
+
+
+def _excerpt(data: Bytes, start: int, end: int, place: _Place) -> str:
     """The found bytes with the printable text around them."""
     end = min(end, start + 4 * _EXCERPT)
-    before = bytes(data[max(start - _EXCERPT, 0) : start])
-    after = bytes(data[end : end + _EXCERPT])
+    border = len(data) if place.end is None else max(place.end, end)
+    before = bytes(data[max(start - _EXCERPT, min(place.start, start)) : start])
+    after = bytes(data[end : min(end + _EXCERPT, border)])
     head = re.search(rb"[ -~]*\Z", before)
     tail = re.match(rb"[ -~]*", after)
     assert head and tail
@@ -111,22 +172,22 @@ class _Places:
         self._elf = elf
         self._symbols: dict[int, list[tuple[int, int, str]]] | None = None
 
-    def name(self, offset: int) -> str:
+    def name(self, offset: int) -> _Place:
         """``.nv.global.init, $str``; ``headers`` for bytes outside of all sections."""
         for section in self._elf.sections:
             if section.type != SHT_NOBITS and section.offset <= offset < section.offset + section.size:
-                symbol = self._symbol(section, offset - section.offset)
-                return f"{section.name}, {symbol}" if symbol else section.name
-        return "headers"
+                return self._symbol(section, offset - section.offset)
+        return _Place("headers", 0, None)
 
-    def _symbol(self, section: Section, inner: int) -> str:
+    def _symbol(self, section: Section, inner: int) -> _Place:
         if self._symbols is None:
             self._symbols = {}
             for symbol in self._elf.symbols():
                 if symbol.type in (STT_OBJECT, STT_CUDA_OBJECT) and symbol.size:
                     row = (symbol.value, symbol.value + symbol.size, symbol.name)
                     self._symbols.setdefault(symbol.section, []).append(row)
+        shift = section.offset - section.address
         for start, end, name in self._symbols.get(section.number, ()):
             if start <= inner + section.address < end:
-                return name
-        return ""
+                return _Place(f"{section.name}, {name}", start + shift, end + shift)
+        return _Place(section.name, section.offset, section.offset + section.size)

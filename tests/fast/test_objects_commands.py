@@ -12,6 +12,7 @@ from orchestrator.cli import cli
 from orchestrator.errors import AnswerIsNo, ConfigurationError, FreshproofError, Undecided
 from orchestrator.objects.digests import file_digest
 from orchestrator.objects.elf import read_elf
+from orchestrator.objects.search import search, text_pattern
 from orchestrator.objects.stamp import read_stamps
 
 OBJECTS = Path(__file__).parents[1] / "data" / "objects"
@@ -69,13 +70,34 @@ def test_inspect_as_json() -> None:
 def test_find() -> None:
     _code, shown = invoke("inspect", "--find", "pin_abc", OBJECTS / "size.fatbin", OBJECTS / "none.fatbin")
     assert shown.count("$str") == 4
-    assert "entry 1 (sm_90) .nv.global.init, $str at byte 0x1d84: 'pin_abc %d" in shown
+    assert "entry 1 (sm_90) .nv.global.init, $str at byte 0x1d84 of that part: 'pin_abc %d" in shown
     with pytest.raises(AnswerIsNo, match="'pin_xyz' is not in"):
         invoke("inspect", "--find", "pin_xyz", OBJECTS / "none.fatbin")
     with pytest.raises(Undecided, match="obfuscated"):
         invoke("inspect", "--find", "pin_xyz", OBJECTS / "none.fatbin", OBJECTS / "lto.fatbin")
     with pytest.raises(ConfigurationError, match="no regular expression"):
         invoke("inspect", "--find", "/(/", OBJECTS / "none.fatbin")
+
+
+@pytest.mark.parametrize("text", ["", "//", "/a*/", r"/\b/", "/(?=p)/"])
+def test_find_of_nothing_is_a_wrong_word(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="empty text"):
+        invoke("inspect", "--find", text, OBJECTS / "sm_90.cubin")
+
+
+def test_find_in_a_damaged_file_is_no_answer(tmp_path: Path) -> None:
+    """Though nothing of the text is in its bytes."""
+    data = (OBJECTS / "sm_90.cubin").read_bytes()
+    cut = written(tmp_path, "cut.cubin", data[: len(data) // 2])
+    with pytest.raises(ConfigurationError, match="byte 0x"):
+        invoke("inspect", "--find", "nowhere", cut)
+
+
+def test_find_gives_up_on_an_expression_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.objects.search._SECONDS", 0.05)
+    data = (OBJECTS / "sm_90.cubin").read_bytes() + b"0" * 3000
+    with pytest.raises(ConfigurationError, match="took more than"):
+        search(data, text_pattern("/(0|0)*[#!]x?/"))
 
 
 def test_diff(tmp_path: Path) -> None:
