@@ -15,6 +15,8 @@ from orchestrator.foreign.admission import (
     check_all,
     check_command,
     check_loaded,
+    decide,
+    empty_record_note,
     has_targets,
     open_record,
 )
@@ -54,9 +56,9 @@ def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...],
     try:
         admission, recorded = _admission(targets), open_record(Path.cwd())
         before = check_command(*recorded, behind, os.environ) if recorded else None
-        verdicts = _verdicts(admission, before)
-        if not _all_fresh(admission, before):
-            _show(verdicts, False, as_json)
+        decided = decide(admission, before)
+        if not decided.admitted:
+            _show(list(decided.verdicts), False, as_json)
             return NOT_STARTED
         if recorded is None or before is None:
             return _become(behind)
@@ -72,8 +74,11 @@ def _answer(targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> i
     admission, recorded = _admission(targets), open_record(Path.cwd())
     checked = check_all(*recorded, os.environ) if recorded else None
     processes = _process_verdicts(targets, pids)
-    admitted = _all_fresh(admission, checked) and all(v.state is State.FRESH for v in processes)
-    _show([*_verdicts(admission, checked), *processes], admitted, as_json)
+    decided = decide(admission, checked)
+    admitted = decided.admitted and all(v.state is State.FRESH for v in processes)
+    if note := empty_record_note(checked):
+        click.echo(f"note: {note}", err=True)
+    _show([*decided.verdicts, *processes], admitted, as_json)
     return 0 if admitted else Refused.exit_code
 
 
@@ -107,16 +112,6 @@ def _admission(targets: tuple[str, ...]) -> Admission | None:
     return admit(Path.cwd(), targets)
 
 
-def _all_fresh(admission: Admission | None, checked: Checked | None) -> bool:
-    answers = [one.admitted for one in (admission, checked) if one is not None]
-    return bool(answers) and all(answers)
-
-
-def _verdicts(admission: Admission | None, checked: Checked | None) -> list[Verdict]:
-    own = list(admission.verdicts) if admission else []
-    return own + [verdict for _path, verdict in (checked.verdicts if checked else ())]
-
-
 def _still_holds(
     recorded: tuple[Store, Build], before: Checked, loaded: tuple[str, ...], targets: tuple[str, ...]
 ) -> bool:
@@ -127,10 +122,11 @@ def _still_holds(
     except FreshproofError as error:
         click.echo(f"void: {error.what}", err=True)
         return False
-    if _all_fresh(admission, after):
+    decided = decide(admission, after)
+    if decided.admitted:
         return True
     click.echo("void: what this run used is no longer, or never was, what was admitted", err=True)
-    click.echo("\n".join(verdict_lines(v for v in _verdicts(admission, after) if v.findings)), err=True)
+    click.echo("\n".join(verdict_lines(v for v in decided.verdicts if v.findings)), err=True)
     return False
 
 

@@ -16,7 +16,14 @@ from rich.table import Table
 from orchestrator.cli.object_tables import new_table
 from orchestrator.cli.terminal import result_console
 from orchestrator.errors import AnswerIsNo, ConfigurationError, Refused
-from orchestrator.foreign.admission import Checked, check_all, has_targets, open_record
+from orchestrator.foreign.admission import (
+    Checked,
+    check_all,
+    decide,
+    empty_record_note,
+    has_targets,
+    open_record,
+)
 from orchestrator.gate import admit
 from orchestrator.model import Admission, Link, Manifest, Observation, State, Verdict
 from orchestrator.rebuild import Rebuilt, rebuild
@@ -82,7 +89,9 @@ def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
 
 def _show_recorded(own: Admission, details: dict[str, _Detail], checked: Checked, as_json: bool) -> int:
     """The project's own targets, then what other build systems made."""
-    admission = Admission((*own.verdicts, *(verdict for _path, verdict in checked.verdicts)), own.artifacts)
+    admission = decide(own, checked)
+    if note := empty_record_note(checked):
+        click.echo(f"note: {note}", err=True)
     leftover = [path.removeprefix(f"{checked.build.root}/") for path in checked.leftover]
     if as_json:
         click.echo(json.dumps({**_document(admission, details), "left_over": leftover}, indent=2))

@@ -11,11 +11,11 @@ from orchestrator.errors import Refused
 from orchestrator.foreign.judge import Judge
 from orchestrator.foreign.loaded import libraries_of, named_files, replaced_files
 from orchestrator.foreign.made import Build
-from orchestrator.foreign.provenance import ends
+from orchestrator.foreign.provenance import AGAIN, ends
 from orchestrator.foreign.receipt import is_below
 from orchestrator.foreign.store import Damaged, Store, find_store
 from orchestrator.freshness import judge
-from orchestrator.model import Evidence, Link, Observation, State, Verdict
+from orchestrator.model import Admission, Evidence, Link, Observation, Verdict
 from orchestrator.targets import FILE
 
 
@@ -30,9 +30,52 @@ class Checked:
     build: Build
 
     @property
-    def admitted(self) -> bool:
-        """Whether everything is fresh."""
-        return bool(self.verdicts) and all(v.state is State.FRESH for _path, v in self.verdicts)
+    def empty(self) -> bool:
+        """Whether the record holds nothing with device code, and nothing was hidden from it."""
+        return not self.build.lost and not any(m.content.pieces for m in self.build.made.values())
+
+
+def decide(own: Admission | None, checked: Checked | None) -> Admission:
+    """On the project's own targets and on recorded builds together; a refusal has a finding, always.
+
+    A recorded build that made no device code leaves nothing of it to judge, and the targets decide. What the
+    gate has just admitted among the targets needs no other build's record.
+    """
+    verdicts = own.verdicts if own else ()
+    admitted = {os.path.realpath(artifact.path) for artifact in own.artifacts} if own else set()
+    if checked is not None:
+        judged = [v for path, v in checked.verdicts if os.path.realpath(path) not in admitted]
+        verdicts = (*verdicts, *judged)
+        if not judged and not checked.empty and not checked.verdicts:
+            verdicts = (*verdicts, _nothing_counts(checked.build))
+    return Admission(verdicts or (_nothing_to_judge(checked),), own.artifacts if own else ())
+
+
+def empty_record_note(checked: Checked | None) -> str:
+    """What is said where a record exists and has no part in the answer; else empty."""
+    if checked is None or not checked.empty or checked.verdicts:
+        return ""
+    return f"the recorded build (`{' '.join(checked.build.command)}`) made no CUDA code; the targets decide"
+
+
+def _nothing_counts(build: Build) -> Verdict:
+    """Of a record by which no product can be judged."""
+    note = f"{build.root}: no product of the recorded build can be judged"
+    if build.lost:
+        note += f"; not seen of it: {build.lost[0]}"
+    return _unproven("recorded build", build.root, note, AGAIN)
+
+
+def _nothing_to_judge(checked: Checked | None) -> Verdict:
+    if checked is None:
+        return _unproven("targets", FILE, "there is no target to judge", "define one in that file")
+    note = f"{checked.build.root}: the recorded build made no CUDA code, and there are no targets"
+    return _unproven("recorded build", checked.build.root, note, AGAIN)
+
+
+def _unproven(name: str, subject: str, note: str, remedy: str) -> Verdict:
+    observation = Observation(Link.PLAN, "nothing-recorded", subject, None, None, note, remedy)
+    return judge(Evidence(name, frozenset({Link.PLAN}), (observation,)))
 
 
 def open_record(start: Path) -> tuple[Store, Build] | None:
