@@ -21,7 +21,7 @@ from typing import Any
 
 from orchestrator import __version__, environment
 from orchestrator.errors import ConfigurationError, FreshproofError, Missing, Undecided
-from orchestrator.identity import compare_again, compare_loaded
+from orchestrator.identity import compare_again, compare_loaded, compare_sources
 from orchestrator.launch import launch_variables, resolve_command
 from orchestrator.model import Admission, State, Verdict, Workload
 from orchestrator.process_samples import time_process
@@ -134,22 +134,33 @@ class _Run:
             if loaded.state is not State.FRESH:
                 return self._refuse("after the worker's start; nothing was timed", (loaded,))
             self.say(f"{self.workload.name}: loaded code is the admitted code")
-            for index, warmup in self._schedule():
-                taken = worker.sample(index, warmup=warmup)
-                answer = taken.answer
-                self._keep(
-                    Sample(
-                        index,
-                        warmup,
-                        taken.received_ns - taken.sent_ns,
-                        divide(answer.t0_ns, answer.t1_ns, answer.spans),
-                        answer.check,
-                        taken.usage,
-                    ),
-                    (answer.t0_ns, answer.t1_ns, answer.spans),
-                )
-            worker.close()
+            try:
+                self._ask(worker)
+            except FreshproofError:
+                sources = compare_sources(self.root, ready)
+                if sources.state is State.FRESH:
+                    raise
+                # Whatever the worker stumbled over, the edit comes first: it ran what is no longer there.
+                return self._refuse("while samples were taken; they are void", (sources,))
         return self._conclude(ready, LOADED_PROVEN)
+
+    def _ask(self, worker: Worker) -> None:
+        """Take all samples, then let the worker end."""
+        for index, warmup in self._schedule():
+            taken = worker.sample(index, warmup=warmup)
+            answer = taken.answer
+            self._keep(
+                Sample(
+                    index,
+                    warmup,
+                    taken.received_ns - taken.sent_ns,
+                    divide(answer.t0_ns, answer.t1_ns, answer.spans),
+                    answer.check,
+                    taken.usage,
+                ),
+                (answer.t0_ns, answer.t1_ns, answer.spans),
+            )
+        worker.close()
 
     def _with_processes(self, argv: Sequence[str], env: Mapping[str, str]) -> Measured | Refusal:
         for index, warmup in self._schedule():

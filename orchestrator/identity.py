@@ -60,6 +60,12 @@ def compare_again(
     return judge(Evidence(RUN, frozenset({Link.ARTIFACT, Link.DRIVERS}), (*artifacts, *sources)))
 
 
+def compare_sources(root: Path, ready: Ready) -> Verdict:
+    """Whether the sources that the process runs are still there, when it did not get to its end."""
+    sources = tuple(_sources(root, ready, "the file changed during the run"))
+    return judge(Evidence(RUN, frozenset({Link.DRIVERS}), sources))
+
+
 def _loaded(artifacts: Sequence[Admitted], ready: Ready) -> Iterator[Observation]:
     for artifact in artifacts:
         entries = [entry for entry in ready.loaded if entry.target == artifact.target]

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
-from orchestrator.errors import BrokenRun, FreshproofError, Missing
+from orchestrator.errors import BrokenRun, FreshproofError, Missing, Refused
 from orchestrator.protocol import (
     FD_VARIABLE,
     REQUEST_CLOSE,
@@ -35,6 +35,9 @@ from orchestrator.workspace import explained
 MAX_LINE_BYTES = 16 << 20
 """An answer holds phases, not data; a longer line is a fault of the worker, not a reason to grow."""
 _CLOSE_SECONDS = 10.0
+_READY = "its ready message"
+_BEFORE_READY: Mapping[int, type[FreshproofError]] = {kind.exit_code: kind for kind in (Refused, Missing)}
+_NO_PROTOCOL = "if the command does not answer requests for samples, write `worker = false` for its workload"
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -88,8 +91,12 @@ class Worker:
         return self._process.pid
 
     def ready(self) -> Ready:
-        """Wait for the first message. Raises `BrokenRun`, or the worker's own failure."""
-        message = self._receive("its ready message")
+        """Wait for the first message. Raises `BrokenRun`, or the worker's own failure.
+
+        A worker that could not begin may have no answer to give, only its exit code; that of something
+        missing and that of a refusal are handed on as such.
+        """
+        message = self._receive(_READY)
         if not isinstance(message, Ready):
             raise BrokenRun(f"the worker's first message is {type(message).__name__.lower()}, not ready")
         return message
@@ -142,7 +149,11 @@ class Worker:
             self._raise_gone("a request")
 
     def _receive(self, what: str) -> Message:
-        message = parse_message(self._read_line(what))
+        line = self._read_line(what)
+        try:
+            message = parse_message(line)
+        except BrokenRun as error:
+            raise BrokenRun(error.what, remedy=_NO_PROTOCOL if what == _READY else error.remedy) from None
         if isinstance(message, Failure):
             raise worker_error(message)
         return message
@@ -159,7 +170,8 @@ class Worker:
             if remaining <= 0 or not select.select([self._fd], [], [], remaining)[0]:
                 raise BrokenRun(
                     f"the worker was silent for {self._timeout:g} s; waited for {what}{self._log_tail()}",
-                    remedy="allow more with --timeout SECONDS if the work takes that long",
+                    remedy="allow more with --timeout SECONDS if the work takes that long"
+                    + (f"; {_NO_PROTOCOL}" if what == _READY else ""),
                 )
             chunk = os.read(self._fd, 1 << 16)
             if not chunk:
@@ -177,7 +189,9 @@ class Worker:
             code = self._process.wait(_CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
             raise BrokenRun(f"the worker closed its answers while {what} was awaited") from None
-        raise BrokenRun(f"the worker {ended_how(code)} while {what} was awaited{self._log_tail()}")
+        kind = _BEFORE_READY.get(code, BrokenRun) if what == _READY else BrokenRun
+        remedy = _NO_PROTOCOL if what == _READY and kind is BrokenRun else ""
+        raise kind(f"the worker {ended_how(code)} while {what} was awaited{self._log_tail()}", remedy=remedy)
 
     def _log_tail(self, lines: int = 8) -> str:
         text = self._log.read_bytes()[-4096:].decode("utf-8", "replace").splitlines()[-lines:]

@@ -34,6 +34,18 @@ def imported_sources(root: Path) -> list[dict[str, str]]:
     return sources
 
 
+def require_same_sources(before: list[dict[str, str]], now: list[dict[str, str]]) -> None:
+    """Raise `Refused`, with file and both digests, if imported sources changed or more were imported."""
+    earlier = {source["path"]: source["digest"] for source in before}
+    for source in now:
+        recorded = earlier.get(source["path"], "not imported")
+        if recorded != source["digest"]:
+            raise Refused(
+                f"{source['path']} changed during the run: {recorded}, now {source['digest']}",
+                remedy="leave the workload's sources alone while a benchmark runs, and run it again",
+            )
+
+
 def _named_modules() -> dict[str, ModuleType]:
     """Imported modules by name; that of ``python -m prover`` is registered as ``__main__``."""
     modules = dict(sys.modules)

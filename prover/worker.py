@@ -18,7 +18,7 @@ import numpy as np
 from orchestrator.errors import BrokenRun, ConfigurationError, FreshproofError
 from orchestrator.protocol import FD_VARIABLE, NONCE_VARIABLE
 from prover.formats.wtns import read_wtns, require_match
-from prover.imported import imported_sources, versions
+from prover.imported import imported_sources, require_same_sources, versions
 from prover.loading import artifact_from_orchestrator, checkout
 from prover.session import Session
 
@@ -64,11 +64,7 @@ def _serve_with(witness: Witness, zkey: Path, backend_name: str, answers: IO[byt
             if request["op"] == "close":
                 return
             answer = _sample(session, witness, request)
-            if imported_sources(checkout()) != ready["sources"]:
-                raise BrokenRun(
-                    "the prover's sources changed, or more of them were imported, during the run",
-                    remedy="leave prover/ alone while a benchmark runs, and run it again",
-                )
+            require_same_sources(ready["sources"], imported_sources(checkout()))
             _send(answers, answer)
 
 

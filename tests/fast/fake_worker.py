@@ -23,6 +23,11 @@ def main() -> None:
             {"event": "error", "message": "the key is cut off", "remedy": "copy it again", "exit_code": 2},
         )
         sys.exit(2)
+    if name == "unable":
+        os.write(2, b"there is no CuPy\n")
+        sys.exit(int(at))
+    if name == "foreign":
+        send(answers, {"hello": "world"})
     if name == "chatty":
         os.write(1, b"noise on standard output\n")
     send(answers, ready(name))
@@ -120,6 +125,9 @@ def misbehave(answers, name: str, index: int) -> None:
     if name == "edits-itself":
         edited = Path(os.environ["EDIT_THIS"])
         edited.write_bytes(edited.read_bytes() + b"\n")
+    if name == "edited-and-stumbles":
+        Path(__file__).write_bytes(Path(__file__).read_bytes() + b"\n")
+        sys.exit(6)
     send(answers, sample(name, index))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator import bench
 from orchestrator.bench import Options, admit_all, alone, measure
-from orchestrator.errors import BrokenRun, ConfigurationError, Missing, Undecided
+from orchestrator.errors import BrokenRun, ConfigurationError, Missing, Refused, Undecided
 from orchestrator.model import Admission, Admitted, Finding, Kind, Link, State, Verdict, Workload
 from orchestrator.records import read_record
 from orchestrator.samples import Measured, Refusal
@@ -223,6 +223,37 @@ def test_silence_ends_the_run(tmp_path):
 def test_an_endless_answer_is_cut_off(tmp_path):
     with pytest.raises(BrokenRun, match="longer than"):
         run(tmp_path, "endless")
+
+
+@pytest.mark.parametrize(("code", "kind"), [(8, Missing), (5, Refused), (6, BrokenRun), (1, BrokenRun)])
+def test_a_worker_that_cannot_begin_hands_on_what_kind_of_failure_it_is(tmp_path, code, kind):
+    with pytest.raises(kind, match="there is no CuPy") as raised:
+        run(tmp_path, f"unable@{code}")
+    assert type(raised.value) is kind
+
+
+def test_an_exit_code_after_the_start_is_no_more_than_a_broken_run(tmp_path):
+    with pytest.raises(BrokenRun, match="exit code 77"):
+        run(tmp_path, "crash@1")
+
+
+@pytest.mark.parametrize("command", [("true",), ("python", str(FAKE), "foreign")])
+def test_a_command_that_is_no_worker_is_told_how_it_can_be_timed(tmp_path, command):
+    with pytest.raises(BrokenRun) as raised:
+        run(tmp_path, command=command)
+    assert "worker = false" in raised.value.remedy
+
+
+def test_a_worker_that_stumbles_over_an_edit_is_refused_for_the_edit(tmp_path):
+    copy = tmp_path / "worker.py"
+    copy.write_bytes(FAKE.read_bytes())
+    result = run(tmp_path, command=("python", str(copy), "edited-and-stumbles@2"))
+    assert isinstance(result, Refusal)
+    assert "void" in result.when
+    (finding,) = [f for v in result.verdicts for f in v.findings]
+    assert finding.subject == str(copy)
+    assert finding.recorded != finding.observed
+    assert only_record(tmp_path)[-1]["state"] == "void"
 
 
 def test_the_workers_own_failure_keeps_its_exit_code(tmp_path):
