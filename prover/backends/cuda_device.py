@@ -19,7 +19,8 @@ try:
     from cupy.cuda import Event, Stream, driver, runtime
     from cupy.cuda.function import Module
 except ImportError as error:
-    raise Missing(f"the CUDA backend needs CuPy: {error}", remedy="pip install 'freshproof[gpu]'") from None
+    remedy = "in a checkout: pip install -e '.[gpu]'; elsewhere: pip install cupy-cuda13x"
+    raise Missing(f"the CUDA backend needs CuPy: {error}", remedy=remedy) from None
 
 __all__ = [
     "Buffer",
