@@ -6,6 +6,8 @@ Commands load lazily, so that ``freshproof --help`` and a no-op build start fast
 from __future__ import annotations
 
 import importlib
+import io
+import os
 import sys
 from collections.abc import Mapping
 from typing import NoReturn
@@ -13,7 +15,11 @@ from typing import NoReturn
 import click
 
 from orchestrator import __version__
+from orchestrator.cli.safe_text import visible
 from orchestrator.errors import FreshproofError
+
+CLOSED_PIPE = 141
+"""Exit code when standard output was closed by its reader, as in ``| head``: that of SIGPIPE in a shell."""
 
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Main commands": {
@@ -72,18 +78,47 @@ def main() -> NoReturn:
 
 def run_command(command: click.Command) -> NoReturn:
     """Run a command; turn typed errors into messages and exit codes, never into tracebacks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names that a terminal cannot show are no reason to fail
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _exit_code(command)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _leave_output()
+        code = CLOSED_PIPE
+    sys.exit(code)
+
+
+def _exit_code(command: click.Command) -> int:
+    output = sys.stdout
     try:
         code = command.main(standalone_mode=False)
     except click.exceptions.Abort:
-        sys.exit(130)
+        return 130
     except KeyboardInterrupt:
-        sys.exit(130)
+        return 130
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        told = io.StringIO()
+        error.show(told)
+        print(visible(told.getvalue()), end="", file=sys.stderr)
+        return error.exit_code
     except FreshproofError as error:
-        print(f"error: {error.what}", file=sys.stderr)
+        print(f"error: {visible(error.what)}", file=sys.stderr)
         if error.remedy:
-            print(f"  -> {error.remedy}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    sys.exit(code if isinstance(code, int) else 0)
+            print(f"  -> {visible(error.remedy)}", file=sys.stderr)
+        return error.exit_code
+    except SystemExit:
+        if (
+            sys.stdout is not output
+        ):  # click's answer to a closed pipe: exit code 1, a "no" here
+            raise BrokenPipeError from None
+        raise
+    return code if isinstance(code, int) else 0
+
+
+def _leave_output() -> None:
+    """Nobody reads standard output any more: what is still in its buffer goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

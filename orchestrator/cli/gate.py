@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from orchestrator.cli.behind import NOT_STARTED, CommandBehind, command_of
+from orchestrator.cli.safe_text import visible
 from orchestrator.errors import BrokenRun, FreshproofError, Refused
 from orchestrator.foreign.admission import (
     Checked,
@@ -126,7 +127,7 @@ def _still_holds(
     if decided.admitted:
         return True
     click.echo("void: what this run used is no longer, or never was, what was admitted", err=True)
-    click.echo("\n".join(verdict_lines(v for v in decided.verdicts if v.findings)), err=True)
+    click.echo(visible("\n".join(verdict_lines(v for v in decided.verdicts if v.findings))), err=True)
     return False
 
 
@@ -148,5 +149,5 @@ def _show(verdicts: list[Verdict], admitted: bool, as_json: bool) -> None:
         }
         click.echo(json.dumps(document))
         return
-    click.echo("\n".join(verdict_lines(verdicts)))
+    click.echo(visible("\n".join(verdict_lines(verdicts))))
     click.echo("admitted" if admitted else "refused")

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from orchestrator.cli.object_tables import code_table, kernel_table
+from orchestrator.cli.safe_text import visible
 from orchestrator.cli.terminal import bytes_progress, result_console
 from orchestrator.errors import AnswerIsNo, Undecided
 from orchestrator.object_files import member_opener, open_object, reading
@@ -200,8 +201,10 @@ def _show_found(results: dict[Path, Search]) -> None:
     for path, found in results.items():
         for hit in found.hits:
             within = f" of {hit.within}" if hit.within else ""
-            click.echo(f"{path}: {hit.place} at byte 0x{hit.offset:x}{within}: {hit.excerpt!r}")
+            line = f"{path}: {hit.place} at byte 0x{hit.offset:x}{within}: {hit.excerpt!r}"
+            click.echo(visible(line))
         if found.more:
-            click.echo(f"{path}: more than {_MOST_HITS} places; the search stopped")
+            click.echo(visible(f"{path}: more than {_MOST_HITS} places; the search stopped"))
         if found.hits and found.sealed:
-            click.echo(f"{path}: not looked into: {found.sealed[0]}{_more(list(found.sealed))}")
+            line = f"{path}: not looked into: {found.sealed[0]}{_more(list(found.sealed))}"
+            click.echo(visible(line))

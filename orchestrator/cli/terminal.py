@@ -5,24 +5,37 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from orchestrator.cli.safe_text import visible
 
 _FILE_WIDTH = 240
 """Columns of a table that is written to a file or a pipe, where nothing needs to fit a screen."""
 
 
+class _Console(Console):
+    """Shows no control codes but its own: all text that it is given, also in tables, is made visible."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Plain text or markup as styled text."""
+        return super().render_str(visible(text), **options)
+
+
 def result_console() -> Console:
     """Standard output: colours on a terminal unless NO_COLOR is set, plain text of full width elsewhere."""
     plain = not sys.stdout.isatty()
-    return Console(highlight=False, soft_wrap=plain, width=_FILE_WIDTH if plain else None)
+    return _Console(highlight=False, soft_wrap=plain, width=_FILE_WIDTH if plain else None)
 
 
 def error_console() -> Console:
     """The same on standard error, for what is said beside another program's output."""
     plain = not sys.stderr.isatty()
-    return Console(stderr=True, highlight=False, soft_wrap=plain, width=_FILE_WIDTH if plain else None)
+    return _Console(stderr=True, highlight=False, soft_wrap=plain, width=_FILE_WIDTH if plain else None)
 
 
 @contextmanager
@@ -34,7 +47,7 @@ def bytes_progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(title, total=total)
+        task = progress.add_task(escape(visible(title)), total=total)
 
         def advance(count: int) -> None:
             progress.advance(task, count)
@@ -50,4 +63,4 @@ def items_progress(title: str) -> Iterator[Callable[[str], None]]:
         yield lambda _name: None
         return
     with console.status(title) as status:
-        yield lambda name: status.update(f"{title}: {name}")
+        yield lambda name: status.update(escape(visible(f"{title}: {name}")))

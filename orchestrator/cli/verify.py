@@ -14,6 +14,7 @@ import click
 from rich.table import Table
 
 from orchestrator.cli.object_tables import new_table
+from orchestrator.cli.safe_text import visible
 from orchestrator.cli.terminal import result_console
 from orchestrator.errors import AnswerIsNo, ConfigurationError, Refused
 from orchestrator.foreign.admission import (
@@ -149,7 +150,7 @@ def _show(admission: Admission, details: dict[str, _Detail]) -> None:
         console.print(f"{verdict.target}: [bold]{verdict.state}[/]")
         console.print(_table(verdict, details.get(verdict.target)))
         if verdict.findings:
-            click.echo("\n".join(verdict_lines([verdict])[1:]))
+            click.echo(visible("\n".join(verdict_lines([verdict])[1:])))
         console.print()
     counts = Counter(verdict.state for verdict in admission.verdicts)
     shown = [state for state in State if counts[state] or state is State.FRESH]

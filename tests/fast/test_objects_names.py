@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from orchestrator.objects.demangle import demangle, longest_text
 
+CUBIN = Path(__file__).parents[1] / "data" / "objects" / "sm_90.cubin"
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 THRUST = (
     "_ZN3cub17CUB_300001_SM_9006detail10merge_sort30DeviceMergeSortBlockSortKernelINS2_10policy_hubIN6thr"
@@ -41,3 +47,53 @@ def test_a_name_of_ten_thousand_references_is_bounded_itself() -> None:
 def test_long_names_of_real_libraries_are_read() -> None:
     text = demangle(THRUST)
     assert "thrust::" in text
+
+
+ESCAPE = "\x1b]0;title\x07"
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "FORCE_COLOR": "", **variables}
+    command = [sys.executable, "-c", "from orchestrator.cli import main; main()", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, check=False)
+
+
+def test_control_codes_in_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    """Of files, in results and in errors, and of kernels."""
+    good = tmp_path / f"good{ESCAPE}.cubin"
+    good.write_bytes(CUBIN.read_bytes().replace(b"hello", b"h\x1b[3m"))
+    bad = tmp_path / f"bad{ESCAPE}.cubin"
+    bad.write_bytes(b"nothing known")
+    for arguments in (
+        ["inspect", str(good)],
+        ["inspect", "--find", "pin_abc", str(good)],
+        ["inspect", str(bad)],
+        ["inspect", str(tmp_path / f"missing{ESCAPE}")],
+        ["diff", "--all", str(good), str(CUBIN)],
+        ["audit", str(tmp_path)],
+        ["audit", f"--none{ESCAPE}"],
+    ):
+        done = run(*arguments)
+        assert b"\x1b" not in done.stdout + done.stderr, arguments
+    assert b"h\\x1b[3m" in run("inspect", str(good)).stdout
+
+
+def test_names_that_an_encoding_cannot_show_are_escaped(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff\xc3\xa9.cubin")
+    path.write_bytes(CUBIN.read_bytes())
+    done = run("inspect", str(path), PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"\udcff\xe9.cubin" in done.stdout
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_goes_away_is_no_answer(unbuffered: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = "from orchestrator.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", command, "inspect", "--find", "pin_abc", str(CUBIN)],
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered}, stdout=write, stderr=subprocess.PIPE, check=False,
+    )  # fmt: skip
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")

@@ -1,0 +1,18 @@
+"""Text from outside on a terminal: names of files and symbols may hold control codes, which must not act."""
+
+from __future__ import annotations
+
+
+def visible(text: str) -> str:
+    """The text with everything that is not printed as a character written as an escape, such as ``\\x1b``.
+
+    Line ends and tabs stay. Bytes of a file name that are no UTF-8 become ``\\udcff``.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in "\n\t" else _escape(one) for one in text)
+
+
+def _escape(one: str) -> str:
+    code = ord(one)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
