@@ -31,7 +31,7 @@ from orchestrator.samples import Measured, Refusal, Sample
 from orchestrator.spans import divide
 from orchestrator.verdict_report import verdict_fields
 from orchestrator.worker import Worker
-from orchestrator.workspace import explained
+from orchestrator.workspace import Workspace, explained, undisturbed
 
 LOADED_PROVEN = "loaded-proven"
 FILE_PROVEN = "file-proven"
@@ -53,8 +53,11 @@ class Options:
 
 
 @contextmanager
-def alone(root: Path) -> Iterator[None]:
-    """Hold this tree's benchmark lock. Raises `Undecided` if another one runs, `Missing` if it cannot."""
+def alone(root: Path, waiting: Say) -> Iterator[None]:
+    """Hold this tree's benchmark lock, and keep builds of it out; a build at work is waited for.
+
+    Raises `Undecided` if another benchmark runs, `Missing` if the tree cannot be written.
+    """
     path = root / "build" / "bench.lock"
     with explained(path):
         path.parent.mkdir(exist_ok=True)
@@ -65,7 +68,8 @@ def alone(root: Path) -> Iterator[None]:
         except BlockingIOError:
             what = f"another benchmark is running in {root}; each would slow the other"
             raise Undecided(what, remedy="wait for it to end") from None
-        yield
+        with undisturbed(Workspace(root), waiting):
+            yield
 
 
 def admit_all(root: Path, workloads: Sequence[Workload], admit: Admit) -> Refusal | None:

@@ -6,7 +6,7 @@
     build/logs/<target>.log           the whole output of a target's last command
     build/work/<unit>/                a target's private folder while its command runs
     build/cache/                      what saves time and decides nothing
-    build/lock                        held while a build runs, by its commands too
+    build/lock                        held while a build runs, by its commands too; shared by a benchmark
 
 Every file appears whole or not at all: written under another name, then renamed.
 """
@@ -26,6 +26,11 @@ from pathlib import Path
 from orchestrator.errors import ConfigurationError, FreshproofError, Missing
 from orchestrator.model import Digest
 from orchestrator.targets import FILE, unsafe_path
+
+_BUILD_AT_WORK = "another build is at work in this tree (or its compilers still are); waiting for it"
+_BENCHMARK_AT_WORK = (
+    "a benchmark is at work in this tree; waiting for it, since a build would spoil its times"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,21 +156,49 @@ def exclusive(workspace: Workspace, waiting: Callable[[str], None]) -> Iterator[
     """Hold the project's build lock; yields its descriptor, which commands inherit.
 
     Since commands hold it too, the compilers of a build that was killed are waited for, not raced against.
-    ``waiting`` is told once if another build holds it.
+    ``waiting`` is told once if another build or a benchmark holds it.
     """
+    with _lock_file(workspace) as descriptor:
+        if not _locked(descriptor, fcntl.LOCK_EX):
+            # Only benchmarks share the lock, so one that can be shared is held by a benchmark.
+            timed = _locked(descriptor, fcntl.LOCK_SH)
+            waiting(_BENCHMARK_AT_WORK if timed else _BUILD_AT_WORK)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+
+
+@contextlib.contextmanager
+def undisturbed(workspace: Workspace, waiting: Callable[[str], None]) -> Iterator[None]:
+    """Let no build of this tree begin, so that it neither slows nor changes what is timed.
+
+    ``waiting`` is told once if a build is at work.
+    """
+    with _lock_file(workspace) as descriptor:
+        if not _locked(descriptor, fcntl.LOCK_SH):
+            waiting(_BUILD_AT_WORK)
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+
+
+@contextlib.contextmanager
+def _lock_file(workspace: Workspace) -> Iterator[int]:
     path = workspace.build / "lock"
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting("another build is at work in this tree (or its compilers still are); waiting for it")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _locked(descriptor: int, how: int) -> bool:
+    """Take the lock if that needs no waiting; whether it was taken."""
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

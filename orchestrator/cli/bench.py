@@ -74,7 +74,7 @@ def command(
         say(announcement)
     show = _Shown(as_json)
     try:
-        with alone(root):
+        with alone(root, lambda text: say(f"note: {text}")):
             _run(root, chosen, options, say, show)
     finally:
         show.end()

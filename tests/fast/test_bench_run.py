@@ -2,7 +2,9 @@
 
 import errno
 import json
+import queue
 import sys
+import threading
 from pathlib import Path
 
 import psutil
@@ -14,6 +16,7 @@ from orchestrator.errors import BrokenRun, ConfigurationError, Missing, Refused,
 from orchestrator.model import Admission, Admitted, Finding, Kind, Link, State, Verdict, Workload
 from orchestrator.records import read_record
 from orchestrator.samples import Measured, Refusal
+from orchestrator.workspace import Workspace, exclusive
 
 FAKE = Path(__file__).with_name("fake_worker.py")
 DIGEST = "sha256:" + "a" * 64
@@ -119,10 +122,43 @@ def test_several_workloads_are_asked_for_at_once(tmp_path):
 
 
 def test_two_benchmarks_in_one_tree_do_not_run_at_once(tmp_path):
-    with alone(tmp_path), pytest.raises(Undecided, match="another benchmark"), alone(tmp_path):
+    with alone(tmp_path, print), pytest.raises(Undecided, match="another benchmark"), alone(tmp_path, print):
         pass
-    with alone(tmp_path):
+    with alone(tmp_path, print):
         pass
+
+
+def test_a_build_waits_for_a_benchmark_and_says_so(tmp_path):
+    said = queue.SimpleQueue()
+
+    def build():
+        with exclusive(Workspace(tmp_path), said.put):
+            said.put("built")
+
+    with alone(tmp_path, print):
+        builder = threading.Thread(target=build)
+        builder.start()
+        assert "a benchmark is at work" in said.get(timeout=10)
+        assert builder.is_alive()
+        assert said.empty()
+    builder.join(10)
+    assert said.get(timeout=10) == "built"
+
+
+def test_a_benchmark_waits_for_a_build_and_says_so(tmp_path):
+    said = queue.SimpleQueue()
+
+    def bench_it():
+        with alone(tmp_path, said.put):
+            said.put("timed")
+
+    with exclusive(Workspace(tmp_path), print):
+        timer = threading.Thread(target=bench_it)
+        timer.start()
+        assert "another build is at work" in said.get(timeout=10)
+        assert said.empty()
+    timer.join(10)
+    assert said.get(timeout=10) == "timed"
 
 
 @pytest.mark.parametrize("name", ["bench.lock", "records"])
@@ -139,7 +175,7 @@ def test_a_tree_that_cannot_be_written_is_missing_and_says_what_to_do(tmp_path, 
             return real(path, *args)
 
         monkeypatch.setattr(Path, "open", read_only)
-    with pytest.raises(Missing, match=f"cannot write .*{name}") as raised, alone(tmp_path):
+    with pytest.raises(Missing, match=f"cannot write .*{name}") as raised, alone(tmp_path, print):
         run(tmp_path)
     assert raised.value.remedy
 
