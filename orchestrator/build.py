@@ -177,7 +177,12 @@ class _Builder:
 
         needs = {name: action.target.uses for name, action in actions.items()}
         expected = {name: self._expected_seconds(name) for name in actions}
-        run_steps(needs, expected, decide, work, jobs, self._maker.runner.stop)
+        try:
+            run_steps(needs, expected, decide, work, jobs, self._maker.runner.stop)
+        except KeyboardInterrupt:
+            left = [name for name in actions if name not in outcomes]
+            self.progress.note(f"interrupted; not done: {', '.join(left)}. What was done is kept")
+            raise
         return tuple(outcomes[name] for name in actions)
 
     def verdict(self, action: Action) -> Verdict:
@@ -224,7 +229,7 @@ class _Builder:
         return outcome
 
     def _make(self, action: Action, verdict: Verdict) -> Outcome:
-        """Make a target; a failure is an outcome."""
+        """Make a target; a failure is an outcome, unless an interruption of the build is behind it."""
         name = action.target.name
         reason = reason_of(verdict) if verdict.findings else "asked for"
         self.progress.started(name, reason)
@@ -239,6 +244,8 @@ class _Builder:
             manifest = self._maker.make(action, means)
             outcome = self._made(action, verdict, reason, manifest, time.monotonic() - began)
         except FreshproofError as error:
+            if self._maker.runner.stopped:
+                raise
             seconds = time.monotonic() - began
             outcome = Outcome(
                 name, Result.FAILED, reason, verdict, seconds, message=error.what, remedy=error.remedy

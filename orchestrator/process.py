@@ -62,6 +62,11 @@ class Runner:
                 self._running.discard(process.pid)
         return Ended(process.returncode, said, time.monotonic() - started)
 
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called: how a command then ended says nothing about it."""
+        return self._stopped
+
     def stop(self) -> None:
         """End every command that is running, with its children, and start no more."""
         with self._change:

@@ -98,6 +98,9 @@ class _Shown:
         fields = {"error": error.what, "remedy": error.remedy, "exit_code": error.exit_code}
         self.runs.append({"workload": workload.name, "state": "broken", **fields})
 
+    def interrupted(self, subject: str) -> None:
+        self.runs.append({"workload": subject, "state": "interrupted", "exit_code": 130})
+
     def end(self) -> None:
         if self.as_json:
             click.echo(json.dumps({"schema": "freshproof/bench/1", "runs": self.runs}, indent=2))
@@ -111,16 +114,29 @@ def _run(
     show: _Shown,
 ) -> None:
     """Run the workloads one after the other; the first that is refused or breaks ends the command."""
-    refusal = admit_all(root, chosen, admit)
-    if refusal is not None:
-        show.result(refusal)
-        raise Refused(f"{refusal.subject}: refused {refusal.when}")
-    for workload in chosen:
-        try:
-            result = measure(root, workload, options(workload), admit=admit, say=say)
-        except FreshproofError as error:
-            show.error(workload, error)
-            raise
-        show.result(result)
-        if isinstance(result, Refusal):
-            raise Refused(f"{result.subject}: refused {result.when}")
+    subject = ", ".join(workload.name for workload in chosen)
+    try:
+        refusal = admit_all(root, chosen, admit)
+        if refusal is not None:
+            show.result(refusal)
+            raise Refused(f"{refusal.subject}: refused {refusal.when}")
+        for workload in chosen:
+            subject = workload.name
+            _run_one(root, workload, options(workload), say, show)
+    except KeyboardInterrupt:
+        say(f"{subject}: interrupted; nothing of this run counts")
+        show.interrupted(subject)
+        raise
+
+
+def _run_one(
+    root: Path, workload: Workload, options: Options, say: Callable[[str], None], show: _Shown
+) -> None:
+    try:
+        result = measure(root, workload, options, admit=admit, say=say)
+    except FreshproofError as error:
+        show.error(workload, error)
+        raise
+    show.result(result)
+    if isinstance(result, Refusal):
+        raise Refused(f"{result.subject}: refused {result.when}")

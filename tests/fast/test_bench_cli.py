@@ -131,6 +131,23 @@ def test_a_broken_run_is_6_and_its_json_is_whole(bench):
     assert "failed its check" in err
 
 
+def interrupted(root, names):
+    raise KeyboardInterrupt
+
+
+def test_an_interruption_is_said_and_counts_nothing(bench):
+    code, out, _ = bench("host", admit=interrupted)
+    assert code == 130
+    assert "host: interrupted; nothing of this run counts" in out
+
+
+def test_the_json_of_an_interruption_says_so(bench):
+    code, out, err = bench("host", "--json", admit=interrupted)
+    assert code == 130
+    assert [run["state"] for run in json.loads(out)["runs"]] == ["interrupted"]
+    assert "interrupted" in err
+
+
 def test_the_workloads_own_failure_keeps_its_code(bench):
     assert bench("host", scenario="fails")[0] == 2
 

@@ -1,0 +1,52 @@
+"""What a build says of steps that did not come to their end."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from orchestrator.build import Progress, Result, _Builder
+from orchestrator.errors import BuildFailed
+from orchestrator.model import State, Verdict
+
+ACTION = SimpleNamespace(target=SimpleNamespace(name="k", uses=()))
+VERDICT = Verdict("k", State.FRESH, (), ())
+
+
+def builder(told, *, stopped):
+    def killed(action, means):
+        raise BuildFailed("k: nvcc ended with signal 9:\nit printed nothing")
+
+    return SimpleNamespace(
+        progress=Progress(ended=told.append, note=told.append),
+        manifests={},
+        situation=SimpleNamespace(toolchains={"k": None}),
+        _tools={"k": None},
+        _maker=SimpleNamespace(make=killed, runner=SimpleNamespace(stopped=stopped, stop=lambda: None)),
+    )
+
+
+def test_a_failed_step_is_an_outcome():
+    told = []
+    assert _Builder._make(builder(told, stopped=False), ACTION, VERDICT).result is Result.FAILED
+    assert told
+
+
+def test_a_step_that_an_interruption_ended_is_not_said_to_have_failed():
+    told = []
+    with pytest.raises(BuildFailed):
+        _Builder._make(builder(told, stopped=True), ACTION, VERDICT)
+    assert told == []
+
+
+def test_an_interrupted_build_says_so_and_what_is_not_done():
+    told = []
+
+    def interrupted(action):
+        raise KeyboardInterrupt
+
+    fake = builder(told, stopped=False)
+    fake.situation.actions = (ACTION,)
+    fake.verdict, fake._expected_seconds = interrupted, lambda name: 1.0
+    with pytest.raises(KeyboardInterrupt):
+        _Builder.bring_up_to_date(fake, 1, False)
+    assert told == ["interrupted; not done: k. What was done is kept"]
