@@ -10,7 +10,7 @@ from pathlib import Path
 from orchestrator.copies import Found, Group, Original, group_copies
 from orchestrator.errors import ConfigurationError
 from orchestrator.gate import admit
-from orchestrator.loader import libraries_of
+from orchestrator.loader import Loaded, libraries_of
 from orchestrator.model import State
 from orchestrator.object_files import member_opener, open_object
 from orchestrator.objects.traces import Traces, read_traces
@@ -28,6 +28,8 @@ class Audit:
 
     groups: tuple[Group, ...]
     unreadable: tuple[tuple[str, str], ...]
+    unresolved: tuple[Loaded, ...]
+    """Libraries of the programs asked about that would be found nowhere."""
     files: int
     """Files with code that were read."""
 
@@ -66,6 +68,7 @@ def search(
     programs: Sequence[Path],
     environ: Mapping[str, str],
     advance: Callable[[str], None],
+    workspace: Workspace | None = None,
 ) -> Audit:
     """Read every file with code under the folders, and say what each one is.
 
@@ -73,23 +76,35 @@ def search(
     """
     asked = [Found(str(path.resolve()), _traces_or_fail(path)) for path in programs]
     loads: dict[str, list[tuple[str, str]]] = {}
+    unresolved = []
     for program in asked:
         for library in libraries_of(Path(program.path), environ):
-            if library.path:
-                real = str(Path(library.path).resolve())
-                loads.setdefault(real, []).append((program.path, library.why))
+            if library.path is None:
+                unresolved.append(library)
+                continue
+            real = str(Path(library.path).resolve())
+            loads.setdefault(real, []).append((program.path, library.why))
     found: list[Found] = []
     unreadable = []
-    for path in sorted(_candidates(folders)):
+    for path in sorted(_candidates(folders, _passed_over(workspace))):
         advance(str(path))
         try:
             traces = read_traces(open_object(path), member_opener(path))
         except (Malformed, ConfigurationError) as fault:
             unreadable.append((str(path), fault.what))
             continue
-        if traces.device or traces.stamps or str(path) in loads:
+        if traces.holds_code or traces.stamps or str(path) in loads:
             found.append(Found(str(path), traces))
-    return Audit(group_copies(found, originals, asked, loads), tuple(unreadable), len(found))
+    store = str((workspace.build / "artifacts").resolve()) if workspace else ""
+    groups = group_copies(found, originals, asked, loads, store)
+    return Audit(groups, tuple(unreadable), tuple(unresolved), len(found))
+
+
+def _passed_over(workspace: Workspace | None) -> frozenset[Path]:
+    """Folders of the tool's own, in which nothing lies that anything runs."""
+    if workspace is None:
+        return frozenset()
+    return frozenset({workspace.work.resolve(), workspace.toolchain.resolve()})
 
 
 def _traces_or_fail(path: Path) -> Traces:
@@ -99,14 +114,18 @@ def _traces_or_fail(path: Path) -> Traces:
         raise fault.inside(str(path)) from None
 
 
-def _candidates(folders: Sequence[Path]) -> set[Path]:
+def _candidates(folders: Sequence[Path], passed_over: frozenset[Path]) -> set[Path]:
     """Files that begin as objects do, links resolved, each once."""
     found = set()
     for folder in folders:
         if not folder.is_dir():
             raise ConfigurationError(f"{folder} is no folder", remedy="check the path")
         for parent, names, files in os.walk(folder):
-            names[:] = [name for name in names if name not in _IGNORED_FOLDERS]
+            names[:] = [
+                name
+                for name in names
+                if name not in _IGNORED_FOLDERS and Path(parent, name).resolve() not in passed_over
+            ]
             found |= {path.resolve() for name in files if _holds_code(path := Path(parent, name))}
     return found
 

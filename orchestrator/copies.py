@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from types import MappingProxyType
 
 from orchestrator.model import Digest
+from orchestrator.objects.demangle import demangle
 from orchestrator.objects.stamp import SYMBOL_PREFIX
 from orchestrator.objects.traces import Traces, is_linked
 from orchestrator.targets import unit_of
@@ -24,6 +25,8 @@ class CopyState(StrEnum):
     CURRENT = "current"
     STALE = "stale"
     UNKNOWN = "unknown"
+    SUPERSEDED = "superseded"
+    """An earlier artifact in the project's own store, used by nothing that was asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,65 +74,104 @@ def group_copies(
     originals: Sequence[Original],
     programs: Sequence[Found] = (),
     loads: Loads = MappingProxyType({}),
+    store: str = "",
 ) -> tuple[Group, ...]:
     """Group the files found by target, the others by name where a name occurs more than once.
 
-    ``programs`` are those asked about.
+    Each file is in one group at most. ``programs`` are those asked about; ``store`` is the folder of the
+    project's own artifacts.
     """
     uses = _Uses(programs, loads)
+    known = {(*kernel, code) for one in originals for kernel, code in one.traces.kernels.items()}
+    current = {original.path for original in originals}
     groups: dict[str, list[Copy]] = {}
     by_name: dict[str, list[Found]] = {}
     for file in found:
-        claims = [(o.target, copy) for o in originals if (copy := compare_copy(file, o)) is not None]
-        for target, copy in claims:
-            groups.setdefault(target, []).append(replace(copy, used_by=uses.of(file)))
+        claims = [(one, claim) for one in originals if (claim := _claim(file, one, known)) is not None]
         if not claims:
             by_name.setdefault(_name(file.path), []).append(file)
+            continue
+        original, (_rank, copy) = min(claims, key=lambda claim: _order(file, *claim))
+        copy = replace(copy, used_by=uses.of(file))
+        if store and file.path.startswith(f"{store}/") and file.path not in current and not copy.used_by:
+            copy = replace(copy, state=CopyState.SUPERSEDED, why="an earlier artifact of this project")
+            original = next((one for one in originals if _name(one.path) == _name(file.path)), original)
+        groups.setdefault(original.target, []).append(copy)
     for name, files in by_name.items():
         if len(files) > 1 or any(uses.of(file) for file in files):
             groups.setdefault(name, []).extend(_builds(files, uses))
     return tuple(Group(name, tuple(copies)) for name, copies in sorted(groups.items()))
 
 
+class _Rank(IntEnum):
+    """How much a claim says; of several targets, the one that says most has the file. Bad news first."""
+
+    BYTES = 0
+    OTHER_STAMP = 1
+    STAMP = 2
+    OTHER_KERNELS = 3
+    KERNELS = 4
+    NAME = 5
+
+
+_Claim = tuple[_Rank, Copy]
+
+
+def _order(file: Found, original: Original, claim: _Claim) -> tuple[int, bool, bool]:
+    """Among equal claims, that of the target whose artifact has the file's name, or its form."""
+    rank, _copy = claim
+    return rank, _name(file.path) != _name(original.path), file.traces.form != original.traces.form
+
+
 def compare_copy(file: Found, original: Original) -> Copy | None:
     """A file as a copy of a target's artifact; ``None`` if it has nothing of it."""
+    claim = _claim(file, original, frozenset())
+    return claim[1] if claim else None
+
+
+def _claim(file: Found, original: Original, known: Set[tuple[str, str, str]]) -> _Claim | None:
     digest = file.traces.digest
     behind = "" if original.fresh else ", and the target is not fresh"
     current = CopyState.CURRENT if original.fresh else CopyState.STALE
     if digest == original.digest:
-        return Copy(file.path, digest, current, f"the bytes of the artifact{behind}")
+        return _Rank.BYTES, Copy(file.path, digest, current, f"the bytes of the artifact{behind}")
     if digest == original.unstamped:
-        return Copy(file.path, digest, current, f"the bytes of the artifact before it was stamped{behind}")
+        why = f"the bytes of the artifact before it was stamped{behind}"
+        return _Rank.BYTES, Copy(file.path, digest, current, why)
     stamp = file.traces.stamps.get(SYMBOL_PREFIX + unit_of(original.target))
     if stamp == original.recipe:
-        return Copy(file.path, digest, current, f"carries the artifact's stamp{behind}")
+        return _Rank.STAMP, Copy(file.path, digest, current, f"carries the artifact's stamp{behind}")
     if stamp is not None:
-        return Copy(file.path, digest, CopyState.STALE, f"carries the stamp of another recipe, {stamp}")
-    return _same_kernels(file, original) or _same_name(file, original)
+        why = f"carries the stamp of another recipe, {stamp}"
+        return _Rank.OTHER_STAMP, Copy(file.path, digest, CopyState.STALE, why)
+    return _same_kernels(file, original, known) or _same_name(file, original)
 
 
-def _same_kernels(file: Found, original: Original) -> Copy | None:
-    """Code without a stamp: told by its kernels, if it has most of them."""
+def _same_kernels(file: Found, original: Original, known: Set[tuple[str, str, str]]) -> _Claim | None:
+    """Code without a stamp: told by its kernels, if it has most of them.
+
+    A kernel that is ``known`` as another target's current code is no older one of this target.
+    """
     shared = file.traces.kernels.keys() & original.traces.kernels.keys()
     if not shared or 2 * len(shared) < len(original.traces.kernels):
         return None
-    changed = sorted(
-        name for arch, name in shared
-        if file.traces.kernels[arch, name] != original.traces.kernels[arch, name]
-    )  # fmt: skip
+    other = sorted(key for key in shared if file.traces.kernels[key] != original.traces.kernels[key])
+    changed = [demangle(key[1]) for key in other if (*key, file.traces.kernels[key]) not in known]
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         why = f"{len(changed)} of {len(shared)} kernels are other code: {changed[0]}{more}"
-        return Copy(file.path, file.traces.digest, CopyState.STALE, why)
+        return _Rank.OTHER_KERNELS, Copy(file.path, file.traces.digest, CopyState.STALE, why)
+    if other:
+        return None
     why = "the same kernels, without a stamp; its host code cannot be compared"
-    return Copy(file.path, file.traces.digest, CopyState.UNKNOWN, why)
+    return _Rank.KERNELS, Copy(file.path, file.traces.digest, CopyState.UNKNOWN, why)
 
 
-def _same_name(file: Found, original: Original) -> Copy | None:
+def _same_name(file: Found, original: Original) -> _Claim | None:
     if _name(file.path) != _name(original.path):
         return None
     why = "the name of the artifact, with other code and no stamp"
-    return Copy(file.path, file.traces.digest, CopyState.STALE, why)
+    return _Rank.NAME, Copy(file.path, file.traces.digest, CopyState.STALE, why)
 
 
 def _name(path: str) -> str:

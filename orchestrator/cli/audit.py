@@ -10,14 +10,15 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 
 from orchestrator.audit import Audit, originals_of, search
 from orchestrator.cli.object_tables import new_table
 from orchestrator.cli.terminal import items_progress, result_console
-from orchestrator.copies import CopyState, Group, Original
-from orchestrator.errors import ConfigurationError
+from orchestrator.copies import CopyState, Group
+from orchestrator.errors import AnswerIsNo, ConfigurationError, Undecided
 from orchestrator.processes import Mapped, mapped_artifacts
-from orchestrator.workspace import find_root
+from orchestrator.workspace import Workspace, find_root
 
 _SHORT = 12
 
@@ -33,35 +34,36 @@ def command(folders: tuple[Path, ...], programs: tuple[Path, ...], processes: bo
     """Search FOLDERS (default: the project and LD_LIBRARY_PATH) for code of the project's targets.
 
     Files that no target claims are grouped by name, where a name occurs more than once. With --program, say
-    which of them is linked into it or would be loaded by it, and why. Exit code 1: something is stale.
+    which of them is linked into it or would be loaded by it, and why. Earlier artifacts in the project's own
+    store count as stale only where a program uses them. Exit codes: 1 something is stale; 3 nothing is, but
+    a file could not be read or a program's library was not found.
     """
-    originals = _originals()
-    places = folders or _default_folders()
+    workspace = _workspace()
+    originals = originals_of(workspace.root) if workspace else ()
+    places = folders or _default_folders(workspace)
     with items_progress("audit") as advance:
-        audit = search(places, originals, programs, os.environ, advance)
+        audit = search(places, originals, programs, os.environ, advance, workspace)
     mapped = tuple(mapped_artifacts(originals)) if processes else ()
     if as_json:
         click.echo(json.dumps(_document(audit, mapped), indent=2))
     else:
         _show(result_console(), audit, mapped, processes)
     stale = any(copy.state is CopyState.STALE for group in audit.groups for copy in group.copies)
-    return 1 if stale or any(one.fault for one in mapped) else 0
+    if stale or any(one.fault for one in mapped):
+        return AnswerIsNo.exit_code
+    return Undecided.exit_code if audit.unreadable or audit.unresolved else 0
 
 
-def _originals() -> tuple[Original, ...]:
-    """The project's artifacts; none outside of a project."""
+def _workspace() -> Workspace | None:
+    """The project; `None` outside of one."""
     try:
-        root = find_root(Path.cwd())
+        return Workspace(find_root(Path.cwd()))
     except ConfigurationError:
-        return ()
-    return originals_of(root)
+        return None
 
 
-def _default_folders() -> tuple[Path, ...]:
-    try:
-        root = find_root(Path.cwd())
-    except ConfigurationError:
-        root = Path.cwd()
+def _default_folders(workspace: Workspace | None) -> tuple[Path, ...]:
+    root = workspace.root if workspace else Path.cwd()
     listed = os.environ.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":")
     return (root, *(Path(folder) for folder in listed if folder and Path(folder).is_dir()))
 
@@ -74,21 +76,26 @@ def _show(console: Console, audit: Audit, mapped: tuple[Mapped, ...], processes:
     for one in mapped:
         state = one.fault or "runs the target's artifact"
         console.print(f"process {one.pid} ({one.program}): {one.path}: {state}", markup=False)
+    for library in audit.unresolved:
+        line = f"would not be loaded: {library.name}, asked for by {library.asked_by}: {library.why}"
+        console.print(line, markup=False)
     states = [copy.state for group in audit.groups for copy in group.copies]
-    told = ", ".join(f"{states.count(state)} {state}" for state in CopyState)
-    console.print(f"{audit.files} files with code: {told}")
+    told = [f"{states.count(state)} {state}" for state in CopyState]
+    told.append(f"{audit.files - len(states)} of no target, with a name of their own")
+    unread = f"; {len(audit.unreadable)} could not be read" if audit.unreadable else ""
+    console.print(f"{audit.files} files with code: {', '.join(told)}{unread}")
     if processes:
         wrong = sum(bool(one.fault) for one in mapped)
         console.print(f"{len(mapped)} processes map an artifact, {wrong} of them not the recorded one")
 
 
 def _show_group(console: Console, group: Group) -> None:
-    console.print(f"[bold]{group.name}[/]")
+    console.print(f"[bold]{escape(group.name)}[/]")
     table = new_table("  State", "Digest", "File", "Why")
     for copy in group.copies:
         digest = copy.digest.removeprefix("sha256:")[:_SHORT]
         why = "; ".join((copy.why, *copy.used_by))
-        table.add_row(f"  {copy.state}", digest, copy.path, why)
+        table.add_row(f"  {copy.state}", digest, escape(copy.path), escape(why))
     console.print(table)
     console.print()
 
@@ -98,6 +105,7 @@ def _document(audit: Audit, mapped: tuple[Mapped, ...]) -> dict[str, Any]:
         "schema": "freshproof/audit/1",
         "groups": [asdict(group) for group in audit.groups],
         "unreadable": [{"path": path, "fault": fault} for path, fault in audit.unreadable],
+        "unresolved": [asdict(library) for library in audit.unresolved],
         "processes": [asdict(one) for one in mapped],
         "files": audit.files,
     }

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from orchestrator.objects.code import read_code, stable_name
-from orchestrator.objects.contents import HOST_FORMS, Form, OpenMember, Piece, walk
+from orchestrator.objects.contents import DEVICE_FORMS, HOST_FORMS, Form, OpenMember, Piece, walk
 from orchestrator.objects.cubin import Cubin, read_cubin
 from orchestrator.objects.digests import file_digest
 from orchestrator.objects.elf import STT_FILE, Elf, read_elf
+from orchestrator.objects.ptx import read_ptx
 from orchestrator.objects.stamp import PLACEHOLDER, Stamp, read_stamps
 from orchestrator.objects.window import Bytes
 
@@ -24,10 +25,14 @@ class Traces:
 
     form: Form
     digest: str
+    holds_code: bool = False
+    """Whether there is any piece of device code."""
     stamps: dict[str, str] = field(default_factory=dict)
     """Digest by symbol."""
     device: set[str] = field(default_factory=set)
-    """Digests of its pieces of device code, stamps left out."""
+    """Digests of its pieces of device code, stamps left out; without those that hold no function, since they
+    are the same in every file.
+    """
     kernels: dict[tuple[str, str], str] = field(default_factory=dict)
     """Digest of the machine code by architecture and name."""
     units: set[str] = field(default_factory=set)
@@ -51,12 +56,14 @@ def _all(first: Piece, rest: Iterator[Piece]) -> Iterator[Piece]:
 
 
 def _take(traces: Traces, piece: Piece) -> None:
+    traces.holds_code |= piece.form in DEVICE_FORMS
     if piece.form is Form.CUBIN and not piece.sealed:
         cubin = read_cubin(piece.data, piece.arch)
         _take_stamps(traces, cubin.stamps)
-        traces.device.add(_without_stamps(piece.data, cubin.stamps))
+        if cubin.functions:
+            traces.device.add(_without_stamps(piece.data, cubin.stamps))
         _take_kernels(traces, cubin)
-    elif piece.form in (Form.PTX, Form.LTO_IR):
+    elif piece.form is Form.LTO_IR or (piece.form is Form.PTX and read_ptx(piece.data).entries):
         traces.device.add(_without_stamps(piece.data, ()))
     elif piece.form in HOST_FORMS:
         elf = read_elf(piece.data)

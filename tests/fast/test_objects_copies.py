@@ -118,3 +118,42 @@ def test_the_library_that_a_program_loads() -> None:
     by_path: dict[str, Copy] = {copy.path: copy for copy in group.copies}
     assert by_path["/2/lib.a"].used_by == ("loaded by /bin/program through LD_LIBRARY_PATH",)
     assert (by_path["/1/lib.a"].state, by_path["/2/lib.a"].state) == (STALE, CURRENT)
+
+
+OTHER = replace(
+    ORIGINAL,
+    target="wide",
+    path="/project/build/artifacts/2/wide.cubin",
+    digest="sha256:wide",
+    unstamped="sha256:wide unstamped",
+    traces=traces("sha256:wide", kernels={name: f"wide {code}" for name, code in KERNELS.items()}),
+)
+
+
+def test_each_file_is_in_one_group() -> None:
+    """Targets with kernels of the same names: what is one's current code is no older code of the other."""
+    found = [Found("/x/one", ORIGINAL.traces), Found("/x/two", OTHER.traces)]
+    found.append(Found("/x/three", traces("sha256:3", kernels=OTHER.traces.kernels)))
+    found.append(Found("/x/four", traces("sha256:4", kernels={name: "older" for name in KERNELS})))
+    groups = {group.name: group.copies for group in group_copies(found, (ORIGINAL, OTHER))}
+    told = {name: [(copy.path, copy.state) for copy in copies] for name, copies in groups.items()}
+    assert told == {
+        "kernels": [("/x/one", CURRENT), ("/x/four", STALE)],
+        "wide": [("/x/two", CURRENT), ("/x/three", UNKNOWN)],
+    }
+
+
+def test_earlier_artifacts_of_the_own_store_count_where_they_are_used() -> None:
+    earlier = Found("/store/1/kernels.cubin", traces("sha256:1", stamps={STAMP: "older"}, device={"1"}))
+    (group,) = group_copies([earlier], (ORIGINAL,), store="/store")
+    assert [copy.state for copy in group.copies] == [CopyState.SUPERSEDED]
+    loads = {earlier.path: [("/bin/program", "RUNPATH")]}
+    (group,) = group_copies([earlier], (ORIGINAL,), (), loads, store="/store")
+    assert [copy.state for copy in group.copies] == [STALE]
+
+
+def test_names_of_kernels_are_those_of_the_source() -> None:
+    mangled = replace(ORIGINAL, traces=traces("sha256:m", kernels={("sm_90", "_Z5twicei"): "new"}))
+    copy = compare_copy(Found("/x", traces("sha256:x", kernels={("sm_90", "_Z5twicei"): "old"})), mangled)
+    assert copy is not None
+    assert "twice(int)" in copy.why
