@@ -170,9 +170,11 @@ def ntt(visit: Visit) -> None:
 def sanitize(visit: Visit) -> None:
     """compute-sanitizer over small sizes: bad memory accesses, then races in shared memory."""
     small = "three_vectors or test_products or test_multiply or off_the_curve or (oracles and mul)"
+    # Modules are asked for kernels that they may not have: an API error, and no fault.
+    options = ("--report-api-errors", "no", "--error-exitcode", "9")
     for tool in ("memcheck", "racecheck"):
         tests = (PYTHON, "-m", "pytest", "-m", "gpu", "-k", small, "-x", "tests/device")
-        visit.run("sanitize", "compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *tests)
+        visit.run("sanitize", "compute-sanitizer", "--tool", tool, *options, *tests)
 
 
 STAGES: dict[str, Callable[[Visit], None]] = {

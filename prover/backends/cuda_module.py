@@ -76,6 +76,7 @@ class LoadedModule:
     def __init__(self, module: Module, artifact: Artifact) -> None:
         self._module = module
         self.artifact = artifact
+        self._kernels: dict[str, Kernel] = {}
 
     @classmethod
     def load(cls, gpu: Gpu, artifact: Artifact) -> LoadedModule:
@@ -111,11 +112,17 @@ class LoadedModule:
         return kernel
 
     def find(self, name: str) -> Kernel | None:
-        """A kernel by its name, if the module has it."""
-        try:
-            return Kernel(self._module.get_function(name), name)
-        except driver.CUDADriverError:
-            return None
+        """A kernel by its name, if the module has it: the same object each time.
+
+        The driver keeps a kernel's limit of shared memory, and `Kernel` remembers what it set. Two objects for one
+        kernel would lower each other's limit, and a launch of the larger would be refused.
+        """
+        if name not in self._kernels:
+            try:
+                self._kernels[name] = Kernel(self._module.get_function(name), name)
+            except driver.CUDADriverError:
+                return None
+        return self._kernels[name]
 
     def read_symbol(self, name: str, nbytes: int) -> bytes:
         """The first bytes of a device variable, copied back from the GPU."""

@@ -121,3 +121,15 @@ def test_a_launch_that_cannot_be_is_an_error(build, gpu, stream, memory):
     kernel = LoadedModule.load(gpu, build(1)).kernel("version")
     with pytest.raises(BrokenRun, match="version"):
         kernel(1, 4096, (memory.allocate(4, "out"),), stream)
+
+
+def test_a_kernel_asked_for_twice_keeps_the_larger_limit_of_shared_memory(build, gpu, memory, stream):
+    """The driver has one limit a kernel: two users of different sizes must not lower each other's."""
+    from prover.backends.cuda_module import LoadedModule
+
+    out = memory.allocate(4, "the version")
+    module = LoadedModule.load(gpu, build(1))
+    large, small = module.kernel("version"), module.kernel("version")
+    for kernel, shared in ((large, 96 << 10), (small, 64 << 10), (large, 96 << 10)):
+        kernel(1, 1, (out,), stream, shared=shared)
+    assert int(out.download(stream).view(np.uint32)[0]) == 1
