@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -14,14 +15,16 @@ from rich.markup import escape
 from orchestrator.cli.object_tables import code_table, kernel_table
 from orchestrator.cli.safe_text import visible
 from orchestrator.cli.terminal import bytes_progress, result_console
-from orchestrator.errors import AnswerIsNo, Undecided
+from orchestrator.errors import AnswerIsNo, FreshproofError, Undecided
 from orchestrator.object_files import member_opener, open_object, reading
-from orchestrator.objects.contents import DEVICE_FORMS, Form, walk
+from orchestrator.objects.contents import DEVICE_FORMS, Form, form_of, walk
 from orchestrator.objects.demangle import demangle
 from orchestrator.objects.digests import device_digest, file_digest, normalised_digest, unstamped_digest
-from orchestrator.objects.search import Search, search, text_pattern
+from orchestrator.objects.search import Pattern, Search, search, text_pattern
 from orchestrator.objects.summary import PieceSummary, summarize_piece, texts_of
 from orchestrator.objects.window import Bytes
+
+Value = TypeVar("Value")
 
 _MANY_KERNELS = 60
 _MOST_HITS = 1000
@@ -39,21 +42,54 @@ def command(
 ) -> None:
     """Show what is in FILES: cubins, fat binaries, objects, archives, libraries, programs, PTX, LTO-IR.
 
-    With --find, say where a text still stands: in which section, symbol or unpacked entry. Exit codes: 1 the
-    text was not found, 2 a file is damaged or of no known kind, 3 the text may be in parts that cannot be
-    read.
+    With --find, say where a text still stands: in which section, symbol or unpacked entry. It is sought in
+    the bytes, where names of C++ functions stand mangled. Offsets count from the start of the file, or of the
+    part that is named. A file that cannot be read does not keep the others from being shown. Exit codes: 1
+    the text was not found, 2 a file is damaged or of no known kind, 3 the text may be in parts that cannot
+    be read.
     """
+    unread = _Unread()
     if sought is not None:
-        _find(files, sought, as_json)
+        _find(files, sought, as_json, unread)
         return
-    reports = (_read(path, texts, digests) for path in files)
+    reports = unread.each(files, lambda path: _read(path, texts, digests))
     if as_json:
-        document = {"schema": 1, "files": [report.as_json() for report in reports]}
-        click.echo(json.dumps(document, indent=2))
-        return
-    console = result_console()
-    for report in reports:
-        report.show(console, kernels)
+        shown = [report.as_json() for report in reports]
+        click.echo(json.dumps({"schema": 1, "files": shown, "unreadable": unread.as_json()}, indent=2))
+    else:
+        console = result_console()
+        for report in reports:
+            report.show(console, kernels)
+    unread.tell()
+
+
+@dataclass(slots=True)
+class _Unread:
+    """Files that could not be read: told at the end, so that one of them does not hide the others."""
+
+    faults: dict[Path, FreshproofError] = field(default_factory=dict)
+
+    def each(self, files: tuple[Path, ...], read: Callable[[Path], Value]) -> Iterator[Value]:
+        """What is read of each file that can be read."""
+        for path in files:
+            try:
+                value = read(path)
+            except FreshproofError as fault:
+                self.faults[path] = fault
+            else:
+                yield value
+
+    def as_json(self) -> list[dict[str, str]]:
+        """Each with its fault."""
+        return [{"path": str(path), "fault": fault.what} for path, fault in self.faults.items()]
+
+    def tell(self) -> None:
+        """Raises the fault with the highest exit code, after the others were shown."""
+        faults = sorted(self.faults.values(), key=lambda fault: fault.exit_code)
+        for fault in faults[:-1]:
+            click.echo(visible(f"error: {fault.what}"), err=True)
+        if faults:
+            raise faults[-1]
 
 
 @dataclass(slots=True)
@@ -108,7 +144,8 @@ class _Report:
             f"sealed     {piece.place or 'the file'}: {piece.sealed}" for piece in self.pieces if piece.sealed
         ]
         registered = sum(len(piece.registrations) for piece in self.pieces)
-        lines = [f"registers  {registered:,} fat binaries with the CUDA runtime"] if registered else []
+        binaries = "fat binary" if registered == 1 else "fat binaries"
+        lines = [f"registers  {registered:,} {binaries} with the CUDA runtime"] if registered else []
         lines += [*sorted(stamps), *sorted(tools)[:_MANY_KERNELS], *sealed[:_MANY_KERNELS]]
         forms = {piece.form for piece in self.pieces}
         if Form.LTO_IR in forms and Form.CUBIN not in forms:
@@ -139,6 +176,8 @@ class _Report:
 def _read(path: Path, texts: bool, digests: bool) -> _Report:
     data = open_object(path)
     found: set[str] = set()
+    with reading(path):
+        form_of(data)  # before all of a file is read for its digest that has nothing to show
     with reading(path), bytes_progress(path.name, len(data)) as advance:
         report = _Report(path, len(data), _digests(path, data, digests))
         for piece in walk(data, member_opener(path)):
@@ -159,17 +198,16 @@ def _digests(path: Path, data: Bytes, every: bool) -> dict[str, str | None]:
     return digests
 
 
-def _find(files: tuple[Path, ...], sought: str, as_json: bool) -> None:
+def _find(files: tuple[Path, ...], sought: str, as_json: bool, unread: _Unread) -> None:
     """Say where a text stands. Exit code 0 only if it was found; 3 if sealed parts may still hold it."""
     pattern = text_pattern(sought)
-    results: dict[Path, Search] = {}
-    for path in files:
-        with reading(path):
-            results[path] = search(open_object(path), pattern, member_opener(path), _MOST_HITS)
+    results = dict(unread.each(files, lambda path: (path, _searched(path, pattern))))
     if as_json:
-        click.echo(json.dumps({"schema": 1, "sought": sought, "files": _found_json(results)}, indent=2))
+        document = {"schema": 1, "sought": sought, "files": _found_json(results)}
+        click.echo(json.dumps({**document, "unreadable": unread.as_json()}, indent=2))
     else:
         _show_found(results)
+    unread.tell()
     if any(found.hits for found in results.values()):
         return
     sealed = [f"{path}: {place}" for path, found in results.items() for place in found.sealed]
@@ -179,6 +217,11 @@ def _find(files: tuple[Path, ...], sought: str, as_json: bool) -> None:
             remedy="build without -dlto to look inside, or inspect the linked program",
         )
     raise AnswerIsNo(f"{sought!r} is not in {', '.join(map(str, files))}")
+
+
+def _searched(path: Path, pattern: Pattern) -> Search:
+    with reading(path):
+        return search(open_object(path), pattern, member_opener(path), _MOST_HITS)
 
 
 def _more(places: list[str]) -> str:

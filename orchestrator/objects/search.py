@@ -17,6 +17,8 @@ from orchestrator.objects.elf import SHT_NOBITS, STT_CUDA_OBJECT, STT_OBJECT, El
 from orchestrator.objects.ptx import ptx_strings, read_ptx
 from orchestrator.objects.window import Bytes, printable
 
+Pattern = regex.Pattern[bytes]
+
 _EXCERPT = 32
 _SECONDS, _BYTES_A_SECOND = 10, 10_000_000
 """How long one part may be searched: expressions such as ``(a+)+b`` could take for ever."""
@@ -49,7 +51,7 @@ class Search:
     more: bool
 
 
-def text_pattern(text: str) -> regex.Pattern[bytes]:
+def text_pattern(text: str) -> Pattern:
     """What to search for: ``/REGEX/``, or any other text as it is.
 
     Raises `ConfigurationError` if REGEX is no regular expression, or if the text or what REGEX finds is
@@ -76,7 +78,7 @@ def _finds_nothing(text: str) -> ConfigurationError:
 
 
 def search(
-    data: Bytes, pattern: regex.Pattern[bytes], open_member: OpenMember | None = None, limit: int = 10_000
+    data: Bytes, pattern: Pattern, open_member: OpenMember | None = None, limit: int = 10_000
 ) -> Search:
     """Look for a pattern in all bytes of a file and in everything that is compressed in it.
 
@@ -100,7 +102,7 @@ def search(
     return Search((*by_offset.values(), *elsewhere), tuple(sealed), False)
 
 
-def _hits(piece: Piece, pattern: regex.Pattern[bytes]) -> Iterator[Hit]:
+def _hits(piece: Piece, pattern: Pattern) -> Iterator[Hit]:
     _check(piece)
     places: _Places | None = None
     within = piece.place and "that part"
@@ -127,7 +129,7 @@ def _check(piece: Piece) -> None:
         read_ptx(piece.data)
 
 
-def _found(pattern: regex.Pattern[bytes], data: Bytes) -> Iterator[tuple[int, int]]:
+def _found(pattern: Pattern, data: Bytes) -> Iterator[tuple[int, int]]:
     seconds = _SECONDS + len(data) / _BYTES_A_SECOND
     try:
         for found in pattern.finditer(data, timeout=seconds):

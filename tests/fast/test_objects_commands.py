@@ -140,3 +140,29 @@ def test_a_damaged_file_is_named_with_the_byte(tmp_path: Path, command: list[obj
     assert caught.value.exit_code == 2
     assert str(cut) in caught.value.what
     assert "byte 0x" in caught.value.what
+
+
+@pytest.mark.parametrize("more", [[], ["--json"], ["--find", "pin_abc"]])
+def test_a_damaged_file_does_not_hide_the_others(tmp_path: Path, more: list[str]) -> None:
+    first = written(tmp_path, "first.cubin", (OBJECTS / "sm_90.cubin").read_bytes()[:-8])
+    last = written(tmp_path, "last.cubin", b"nothing known")
+    result = CliRunner().invoke(
+        cli, ["inspect", *more, str(first), str(OBJECTS / "sm_90.cubin"), str(last)], standalone_mode=False
+    )
+    assert isinstance(result.exception, ConfigurationError)
+    assert str(last) in result.exception.what
+    assert f"error: {first}" in result.stderr
+    assert str(OBJECTS / "sm_90.cubin") in result.stdout
+    if more == ["--json"]:
+        assert [one["path"] for one in json.loads(result.stdout)["unreadable"]] == [str(first), str(last)]
+
+
+def test_a_file_of_no_known_kind_is_not_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_all(_data: object) -> str:
+        raise AssertionError("the whole file was read")
+
+    monkeypatch.setattr("orchestrator.cli.inspect.file_digest", read_all)
+    with pytest.raises(ConfigurationError, match="none of the kinds"):
+        invoke("inspect", written(tmp_path, "other", b"nothing known"))
