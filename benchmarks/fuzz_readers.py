@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import random
-import re
 import resource
 import signal
 import struct
@@ -33,7 +32,7 @@ from orchestrator.objects.fatbin import read_entries, unpack
 from orchestrator.objects.ltoir import ltoir_arch
 from orchestrator.objects.ptx import entry_bodies, ptx_strings, read_ptx, without_comments
 from orchestrator.objects.registration import read_registrations
-from orchestrator.objects.search import search
+from orchestrator.objects.search import search, text_pattern
 from orchestrator.objects.stamp import read_stamps
 from orchestrator.objects.summary import summarize_piece, texts_of
 from orchestrator.objects.traces import read_traces
@@ -43,7 +42,7 @@ OBJECTS = Path(__file__).parents[1] / "tests" / "data" / "objects"
 SECONDS = 2
 GROWTH = 512 << 20
 _NUMBERS = (0, 1, 2, 7, 8, 63, 64, 127, 255, 256, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 40, 2**64 - 1)
-_PATTERN = re.compile(rb"pin_[a-z]+")
+_PATTERN = text_pattern("pin_abc")
 
 
 def _elf(data: bytes) -> None:

@@ -59,7 +59,23 @@ def summary_line(difference: Difference) -> str:
         parts.append("only stamps differ")
     elif difference.has_host:
         parts.append("host code differs" if difference.host else "host code is the same")
+    if not difference.only_stamps and not _is_explained(difference):
+        parts.append(
+            f"other: {_listed(difference.other)}" if difference.other else "parts lie in another order"
+        )
     return "; ".join(parts)
+
+
+def _is_explained(difference: Difference) -> bool:
+    """Whether what was said of kernels, host code and sealed parts is why the files are not the same."""
+    changed = any(one.change is not Change.SAME for one in difference.kernels)
+    return changed or bool(difference.host or difference.sealed)
+
+
+def _listed(parts: tuple[tuple[str, Change], ...]) -> str:
+    told = [f"{name} {change}" for name, change in parts[:_MOST_SECTIONS]]
+    more = f", and {len(parts) - _MOST_SECTIONS} more" if len(parts) > _MOST_SECTIONS else ""
+    return ", ".join(told) + more
 
 
 def _kernels_told(changes: tuple[KernelChange, ...]) -> str:
@@ -81,9 +97,7 @@ def _show(console: Console, difference: Difference, every: bool) -> None:
         console.print()
     for title, parts in (("host code", difference.host), ("sealed", difference.sealed)):
         if parts:
-            told = [f"{name} {change}" for name, change in parts[:_MOST_SECTIONS]]
-            more = f", and {len(parts) - _MOST_SECTIONS} more" if len(parts) > _MOST_SECTIONS else ""
-            console.print(f"{title}: {', '.join(told)}{more}", markup=False)
+            console.print(f"{title}: {_listed(parts)}", markup=False)
     for symbol, before, after in difference.stamps:
         console.print(f"stamp: {symbol} {before} -> {after}", markup=False)
     for sign, texts in (("-", difference.texts_removed), ("+", difference.texts_added)):

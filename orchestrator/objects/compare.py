@@ -9,13 +9,13 @@ from enum import StrEnum
 from typing import TypeVar
 
 from orchestrator.objects.code import CodeDigest, read_code, stable_name
-from orchestrator.objects.contents import HOST_FORMS, Form, OpenMember, Piece, walk
+from orchestrator.objects.contents import DEVICE_FORMS, HOST_FORMS, Form, OpenMember, Piece, walk
 from orchestrator.objects.cubin import read_cubin
 from orchestrator.objects.digests import file_digest, host_sections, normalised_digest, unstamped
-from orchestrator.objects.elf import read_elf
+from orchestrator.objects.elf import SHT_NOBITS, read_elf
 from orchestrator.objects.function import Function
 from orchestrator.objects.ptx import entry_bodies
-from orchestrator.objects.stamp import Stamp, read_stamps
+from orchestrator.objects.stamp import Stamp, read_stamps, without_stamps
 from orchestrator.objects.summary import texts_of
 from orchestrator.objects.window import Bytes
 
@@ -75,6 +75,10 @@ class Difference:
     """Sections of host code that are not the same."""
     sealed: tuple[tuple[str, Change], ...]
     """Parts that cannot be read and are not the same."""
+    other: tuple[tuple[str, Change], ...]
+    """What else of device code is not the same: sections, text of PTX, packing. Where kernels
+    changed, the sections that hold them are among these.
+    """
     texts_added: tuple[str, ...]
     texts_removed: tuple[str, ...]
     stamps: tuple[tuple[str, str, str], ...]
@@ -92,6 +96,7 @@ class Holdings:
     kernels: dict[tuple[str, str], list[Kernel]] = field(default_factory=dict)
     host: dict[str, list[str]] = field(default_factory=dict)
     sealed: dict[str, list[str]] = field(default_factory=dict)
+    other: dict[str, list[str]] = field(default_factory=dict)
     texts: set[str] = field(default_factory=set)
     stamps: dict[str, str] = field(default_factory=dict)
 
@@ -101,6 +106,9 @@ class Holdings:
             self._take(piece)
 
     def _take(self, piece: Piece) -> None:
+        if piece.form in DEVICE_FORMS and piece.place:
+            name = f"packing of {piece.form} {piece.arch or ''}".strip()
+            self.other.setdefault(name, []).append(f"{piece.compression} {piece.options}")
         self.texts.update(texts_of(piece))
         if piece.sealed:
             name = f"{piece.form} {piece.arch or ''}".strip()
@@ -108,6 +116,7 @@ class Holdings:
         elif piece.form is Form.CUBIN:
             self._take_cubin(piece)
         elif piece.form is Form.PTX:
+            self.other.setdefault(f"text of ptx {piece.arch or ''}".strip(), []).append(_hex(piece.data))
             for name, text in entry_bodies(piece.data).items():
                 key = (piece.arch or "", stable_name(name))
                 self.kernels.setdefault(key, []).append(Kernel(_hex(text.encode())))
@@ -122,6 +131,10 @@ class Holdings:
         digests = read_code(cubin).functions
         self._take_stamps(cubin.stamps)
         arch = f"{cubin.arch}{' rdc' if cubin.relocatable else ''}"
+        plain = read_elf(without_stamps(piece.data, cubin.stamps))
+        for section in plain.sections:
+            if section.type != SHT_NOBITS and section.name:
+                self.other.setdefault(f"{arch} {section.name}", []).append(_hex(plain.body(section)))
         for function in cubin.functions:
             code = digests[function.name]
             kernel = Kernel(code.whole, code, function)
@@ -156,6 +169,7 @@ def compare(old: Holdings, new: Holdings) -> Difference:
         has_host=bool(old.host or new.host),
         host=tuple(_unlike(old.host, new.host)),
         sealed=tuple(_unlike(old.sealed, new.sealed)),
+        other=tuple(_unlike(old.other, new.other)),
         texts_added=tuple(sorted(new.texts - old.texts)),
         texts_removed=tuple(sorted(old.texts - new.texts)),
         stamps=tuple(

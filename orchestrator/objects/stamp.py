@@ -6,10 +6,11 @@ with 64 zeros, and the digits are written afterwards at the file offset that thi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.objects.elf import SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, Elf, Symbol
-from orchestrator.objects.window import Malformed, printable
+from orchestrator.objects.window import Bytes, Malformed, printable
 
 SYMBOL_PREFIX = "freshproof_stamp_"
 TEXT_PREFIX = b"freshproof:"
@@ -63,3 +64,13 @@ def file_offset(elf: Elf, symbol: Symbol) -> int:
     if section.type == SHT_NOBITS or not 0 <= inner <= section.size:
         raise Malformed(f"{symbol.name} lies outside of {section.name}", section.offset)
     return section.offset + inner
+
+
+def without_stamps(data: Bytes, stamps: Sequence[Stamp]) -> Bytes:
+    """The bytes of a cubin or of host code with the placeholder in the place of its stamps."""
+    if not stamps:
+        return data
+    changed = bytearray(data)
+    for stamp in stamps:
+        changed[stamp.offset : stamp.offset + len(PLACEHOLDER)] = PLACEHOLDER.encode()
+    return bytes(changed)

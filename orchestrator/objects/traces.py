@@ -13,7 +13,7 @@ from orchestrator.objects.cubin import Cubin, read_cubin
 from orchestrator.objects.digests import file_digest
 from orchestrator.objects.elf import STT_FILE, Elf, read_elf
 from orchestrator.objects.ptx import read_ptx
-from orchestrator.objects.stamp import PLACEHOLDER, Stamp, read_stamps
+from orchestrator.objects.stamp import Stamp, read_stamps, without_stamps
 from orchestrator.objects.window import Bytes
 
 _UNIT = re.compile(r"tmpxft_[0-9a-f]{8}_[0-9a-f]{8}\S*")
@@ -61,10 +61,10 @@ def _take(traces: Traces, piece: Piece) -> None:
         cubin = read_cubin(piece.data, piece.arch)
         _take_stamps(traces, cubin.stamps)
         if cubin.functions:
-            traces.device.add(_without_stamps(piece.data, cubin.stamps))
+            traces.device.add(_hex(without_stamps(piece.data, cubin.stamps)))
         _take_kernels(traces, cubin)
     elif piece.form is Form.LTO_IR or (piece.form is Form.PTX and read_ptx(piece.data).entries):
-        traces.device.add(_without_stamps(piece.data, ()))
+        traces.device.add(_hex(piece.data))
     elif piece.form in HOST_FORMS:
         elf = read_elf(piece.data)
         _take_stamps(traces, read_stamps(elf))
@@ -82,13 +82,8 @@ def _take_kernels(traces: Traces, cubin: Cubin) -> None:
         traces.kernels[arch, stable_name(kernel.name)] = code.functions[kernel.name].whole
 
 
-def _without_stamps(data: Bytes, stamps: tuple[Stamp, ...]) -> str:
-    if not stamps:
-        return hashlib.sha256(data).hexdigest()
-    changed = bytearray(data)
-    for stamp in stamps:
-        changed[stamp.offset : stamp.offset + len(PLACEHOLDER)] = PLACEHOLDER.encode()
-    return hashlib.sha256(changed).hexdigest()
+def _hex(data: Bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _units(elf: Elf) -> set[str]:

@@ -122,6 +122,23 @@ def test_diff_of_builds_that_differ_in_the_stamp(tmp_path: Path) -> None:
     assert shown.splitlines()[-1] == "0 of 4 kernels changed; only stamps differ"
 
 
+def test_diff_says_what_differs_where_kernels_do_not(tmp_path: Path) -> None:
+    """Only packing; only a constant of PTX outside of the kernels; only a note of the compiler."""
+    code, shown = invoke("diff", OBJECTS / "none.fatbin", OBJECTS / "size.fatbin")
+    assert code == 1
+    assert "other: packing of cubin sm_90 changed" in shown.splitlines()[-1]
+    text = (OBJECTS / "sample.ptx").read_bytes()
+    other = written(tmp_path, "other.ptx", b"// another comment\n" + text)
+    code, shown = invoke("diff", OBJECTS / "sample.ptx", other)
+    assert code == 1
+    assert shown.splitlines()[-1].endswith("other: text of ptx compute_90 changed")
+    data = (OBJECTS / "sm_90.cubin").read_bytes()
+    noted = written(tmp_path, "noted.cubin", data.replace(b"-m 64", b"-m 65"))
+    code, shown = invoke("diff", OBJECTS / "sm_90.cubin", noted)
+    assert code == 1
+    assert "other: sm_90 .note.nv.tkinfo changed" in shown.splitlines()[-1]
+
+
 def test_diff_as_json() -> None:
     code, shown = invoke("diff", "--json", OBJECTS / "sm_75.cubin", OBJECTS / "sm_90.cubin")
     document = json.loads(shown)
