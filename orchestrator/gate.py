@@ -12,7 +12,7 @@ from pathlib import Path
 
 from orchestrator import manifest as records
 from orchestrator.canonical import digest_bytes
-from orchestrator.digests import Digests
+from orchestrator.digests import Digests, Unreadable
 from orchestrator.errors import BuildFailed, Missing
 from orchestrator.evidence import Observer, Used, digest_tools, paths_of
 from orchestrator.freshness import judge
@@ -30,6 +30,7 @@ from orchestrator.model import (
     Tools,
     Verdict,
 )
+from orchestrator.plan import stable_link
 from orchestrator.recorded import Records, check_contents
 from orchestrator.situation import Situation, read_project, survey
 from orchestrator.targets import select
@@ -101,10 +102,28 @@ class _Check:
         manifest = self._manifests.get(name)
         extra = _loader(action.target, self._environ)
         if manifest is not None and judge(evidence).state is State.FRESH:
-            extra += (_stamp_agrees(manifest, action, tools),)
+            extra += (_stamp_agrees(manifest, action, tools), *self._link(manifest, action))
         verdict = judge(Evidence(evidence.target, evidence.required, (*evidence.observations, *extra)))
         self._used[name] = verdict.state, manifest.product.digest if manifest else None
         return verdict
+
+    def _link(self, manifest: Manifest, action: Action) -> tuple[Observation, ...]:
+        """The stable name, by which people and links take the artifact: if it is there, it leads to it."""
+        link = stable_link(action.product_name)
+        product = manifest.product
+        path = self._workspace.root / link
+        if not os.path.lexists(path):
+            return ()
+        leads_there = os.path.realpath(path) == os.path.realpath(self._workspace.root / product.path)
+        now: str | None = product.digest if leads_there else self._digest(link)
+        note = f"{link}: leads to {os.path.realpath(path)}, not to {product.path}"
+        return (Observation(Link.ARTIFACT, "link-changed", link, product.digest, now, note),)
+
+    def _digest(self, path: str) -> str | None:
+        try:
+            return self._digests.get(path)
+        except Unreadable:
+            return None
 
     def _contents(self, manifest: Manifest, target: Target) -> tuple[Observation, ...]:
         return check_contents(self._workspace, manifest, target)
