@@ -12,6 +12,7 @@ import click
 
 from orchestrator.build import Built, Outcome, Progress, Result, build
 from orchestrator.build_report import built_fields, failure_lines, opening_lines, outcome_line
+from orchestrator.cli.failure import error_document
 from orchestrator.errors import FreshproofError
 from orchestrator.gate import admit
 from orchestrator.verdict_report import verdict_lines
@@ -33,7 +34,7 @@ def command(targets: tuple[str, ...], as_json: bool) -> None:
 
 
 class _Rounds:
-    """Builds and reports; a round in which nothing was stale says nothing, but the first."""
+    """Builds and reports; a round in which all was and is fresh says nothing, but the first."""
 
     def __init__(self, workspace: Workspace, targets: Sequence[str], as_json: bool) -> None:
         self.workspace = workspace
@@ -44,6 +45,8 @@ class _Rounds:
             (workspace.targets_file.parent, True),
         ]
         self._first = True
+        self._unsettled: set[str] = set()
+        """Targets that were not as they should be after the last round; an empty name stands for an error."""
 
     def say(self, line: str) -> None:
         if not self._as_json:
@@ -64,13 +67,19 @@ class _Rounds:
                 self.workspace.root, built.situation.project, built.manifests.values()
             )
         except FreshproofError as error:
+            self._unsettled.add("")
             self.say(f"error: {error.what}\n  -> {error.remedy}")
+            if self._as_json:
+                click.echo(error_document(error.what, error.remedy, error.exit_code))
         self._first = False
         return self._folders
 
     def _report(self, built: Built, names: list[str], seconds: float) -> None:
         busy = [o for o in built.outcomes if o.result is not Result.FRESH]
-        if not busy and not self._first:
+        again = [o.target for o in built.outcomes if o not in busy and self._unsettled & {o.target, ""}]
+        settled = (Result.FRESH, Result.BUILT)
+        self._unsettled = {o.target for o in built.outcomes if o.result not in settled}
+        if not busy and not again and not self._first:
             return
         if self._as_json:
             click.echo(json.dumps({**built_fields(built, seconds, [], []), "changed": names}))
@@ -84,6 +93,8 @@ class _Rounds:
             self.say(outcome_line(outcome, width))
             if outcome.result is Result.FAILED:
                 self.say("\n".join(failure_lines(outcome)))
+        if again and not self._first:
+            self.say(f"  fresh again: {', '.join(again)}")
         self._verify([o for o in busy if o.result is Result.BUILT])
 
     def _verify(self, rebuilt: Sequence[Outcome]) -> None:

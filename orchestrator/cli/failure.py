@@ -1,0 +1,66 @@
+"""How the end of a command by an error is told: to a person, and to a program."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TextIO
+
+from orchestrator.errors import Missing
+
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+class Output:
+    """Standard output that remembers whether anything was written: one JSON document is enough."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.used = False
+
+    def write(self, text: str) -> int:
+        """As of the stream."""
+        self.used = self.used or bool(text)
+        return self.stream.write(text)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.stream, name)
+
+
+def asks_for_json(arguments: Sequence[str]) -> bool:
+    """Whether ``--json`` was given, and not to a command behind ``--``."""
+    own = arguments[: list(arguments).index("--")] if "--" in arguments else arguments
+    return "--json" in own
+
+
+def error_document(what: str, remedy: str, exit_code: int) -> str:
+    """An error as one JSON document on one line."""
+    fields = {"schema": "freshproof/error/1", "error": what, "remedy": remedy, "exit_code": exit_code}
+    return json.dumps(fields)
+
+
+def is_full(error: OSError) -> bool:
+    """Whether a standard stream could not take what was written; errors on files name the file."""
+    return error.filename is None and error.errno in _DISK_FULL
+
+
+def leave_full_output(error: OSError) -> int:
+    """Say that the output is lost, if that can be said; returns the exit code."""
+    with suppress(OSError):
+        print(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
+        print("  -> free some space where the output goes, and run it again", file=sys.stderr)
+        sys.stderr.flush()
+    leave_stream(1)
+    leave_stream(2)
+    return Missing.exit_code
+
+
+def leave_stream(descriptor: int) -> None:
+    """What is still in the buffer of a stream that takes nothing goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
