@@ -5,16 +5,24 @@ Commands load lazily, so that ``freshproof --help`` and a no-op build start fast
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import io
-import os
 import sys
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import NoReturn, TextIO, cast
 
 import click
 
 from orchestrator import __version__
+from orchestrator.cli.failure import (
+    Output,
+    asks_for_json,
+    error_document,
+    is_full,
+    leave_full_output,
+    leave_stream,
+)
 from orchestrator.cli.safe_text import visible
 from orchestrator.errors import FreshproofError
 
@@ -58,6 +66,16 @@ class LazyGroup(click.Group):
         command: click.Command = importlib.import_module(f"orchestrator.cli.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; a mistyped name is answered with the one that may be meant."""
+        names = self.list_commands(ctx)
+        near = [] if args[0] in names else difflib.get_close_matches(args[0], names, n=1)
+        if near and not args[0].startswith("-"):
+            raise click.UsageError(f"No such command '{args[0]}'. Did you mean '{near[0]}'?", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """One block a section, the main verbs first."""
         for title, section in SECTIONS.items():
@@ -85,13 +103,22 @@ def run_command(command: click.Command) -> NoReturn:
         code = _exit_code(command)
         sys.stdout.flush()
     except BrokenPipeError:
-        _leave_output()
+        leave_stream(1)
         code = CLOSED_PIPE
+    except OSError as error:
+        if not is_full(error):
+            raise
+        code = leave_full_output(error)
     sys.exit(code)
 
 
 def _exit_code(command: click.Command) -> int:
-    output = sys.stdout
+    stream = sys.stdout
+    output = Output(stream)
+    as_json = asks_for_json(sys.argv[1:])
+    if as_json:
+        sys.stdout = cast("TextIO", output)
+    given = sys.stdout
     try:
         code = command.main(standalone_mode=False)
     except click.exceptions.Abort:
@@ -102,23 +129,24 @@ def _exit_code(command: click.Command) -> int:
         told = io.StringIO()
         error.show(told)
         print(visible(told.getvalue()), end="", file=sys.stderr)
+        _tell_program(output, as_json, error.format_message(), "see --help", error.exit_code)
         return error.exit_code
     except FreshproofError as error:
         print(f"error: {visible(error.what)}", file=sys.stderr)
         if error.remedy:
             print(f"  -> {visible(error.remedy)}", file=sys.stderr)
+        _tell_program(output, as_json, error.what, error.remedy, error.exit_code)
         return error.exit_code
     except SystemExit:
-        if (
-            sys.stdout is not output
-        ):  # click's answer to a closed pipe: exit code 1, a "no" here
+        if sys.stdout is not given:  # click's answer to a closed pipe: exit code 1, a "no" here
             raise BrokenPipeError from None
         raise
+    finally:
+        sys.stdout = stream
     return code if isinstance(code, int) else 0
 
 
-def _leave_output() -> None:
-    """Nobody reads standard output any more: what is still in its buffer goes nowhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)
+def _tell_program(output: Output, as_json: bool, what: str, remedy: str, exit_code: int) -> None:
+    """The error as a document, if one was asked for and none was written that says it."""
+    if as_json and not output.used:
+        print(error_document(what, remedy, exit_code), file=output.stream)

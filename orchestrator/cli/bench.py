@@ -102,7 +102,7 @@ class _Shown:
         self.runs.append({"workload": subject, "state": "interrupted", "exit_code": 130})
 
     def end(self) -> None:
-        if self.as_json:
+        if self.as_json and self.runs:  # without any, an error ends the command and is the document
             click.echo(json.dumps({"schema": "freshproof/bench/1", "runs": self.runs}, indent=2))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from orchestrator.cli.behind import NOT_STARTED, CommandBehind, command_of
+from orchestrator.cli.failure import error_document
 from orchestrator.cli.safe_text import visible
 from orchestrator.errors import BrokenRun, FreshproofError, Refused
 from orchestrator.foreign.admission import (
@@ -66,6 +67,8 @@ def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...],
         code, loaded = run_watched(behind, os.environ, Path.cwd())
     except FreshproofError as error:
         click.echo(f"error: {error.what}\n  -> {error.remedy}", err=True)
+        if as_json:
+            click.echo(error_document(error.what, error.remedy, NOT_STARTED))
         return NOT_STARTED
     return code if _still_holds(recorded, before, loaded, targets) else BrokenRun.exit_code
 

@@ -11,6 +11,7 @@ import click
 from rich.table import Table
 
 from orchestrator.cli.behind import NOT_STARTED, CommandBehind, command_of
+from orchestrator.cli.failure import error_document
 from orchestrator.cli.object_tables import new_table
 from orchestrator.cli.terminal import error_console
 from orchestrator.errors import FreshproofError
@@ -26,17 +27,21 @@ from orchestrator.model import Verdict
 from orchestrator.verdict_report import verdict_fields
 
 
-@click.command(cls=CommandBehind, short_help="Run any build, and record what made what from what.")
+@click.command(
+    cls=CommandBehind,
+    options_metavar="[OPTIONS] -- COMMAND...",
+    short_help="Run any build, and record what made what from what.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write what was recorded as JSON to standard error.")
 @click.option("--quiet", is_flag=True, help="Say nothing after the build.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool, quiet: bool) -> int:
-    """Run BUILD (make, ninja, cmake --build, cargo build, pip install ...) as it is and watch what it does.
+    """Run COMMAND (make, ninja, cmake --build, cargo build, pip install ...) as it is and watch what it does.
 
     Its output and exit code pass through. Each compile, archive and link is recorded with everything that it
     read; `freshproof verify` and `freshproof gate` judge by that record. The record lies in .freshproof/ in
-    the project. What is said afterwards goes to standard error. Exit codes: BUILD's own; 125 when it was not
-    started.
+    the project. What is said afterwards goes to standard error. Exit codes: COMMAND's own; 125 when it was
+    not started.
     """
     behind = command_of(ctx)
     if not behind:
@@ -51,6 +56,8 @@ def command(ctx: click.Context, as_json: bool, quiet: bool) -> int:
         click.echo(f"error: {error.what}", err=True)
         if error.remedy:
             click.echo(f"  -> {error.remedy}", err=True)
+        if as_json:
+            click.echo(error_document(error.what, error.remedy, NOT_STARTED), err=True)
         return NOT_STARTED
 
 

@@ -4,6 +4,7 @@ import importlib
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -46,3 +47,60 @@ def test_an_unknown_command_is_a_usage_error():
     result = CliRunner().invoke(cli, ["biuld"])
     assert result.exit_code == 2
     assert "biuld" in result.output
+
+
+def typed(*arguments, cwd, stdout=subprocess.PIPE):
+    """A run of the command line as a program of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "orchestrator", *arguments],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        cwd=cwd,
+    )
+
+
+def test_a_mistyped_command_is_answered_with_the_one_that_may_be_meant():
+    assert "Did you mean 'build'?" in CliRunner().invoke(cli, ["bulid"]).output
+    assert "Did you mean" not in CliRunner().invoke(cli, ["zzz"]).output
+
+
+def test_the_usage_of_run_shows_the_command_behind_it():
+    assert "run [OPTIONS] -- COMMAND..." in CliRunner().invoke(cli, ["run", "--help"]).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("build", "--json"), 2),
+        (("bench", "--json"), 2),
+        (("verify", "--json"), 2),
+        (("gate", "--json"), 2),
+        (("clean", "--json", "--wrong"), 2),
+        (("gate", "--json", "--", "true"), 125),
+    ],
+)
+def test_an_error_is_a_document_when_json_was_asked_for(tmp_path, arguments, code):
+    done = typed(*arguments, cwd=tmp_path)
+    document = json.loads(done.stdout)
+    assert (document["schema"], document["exit_code"]) == ("freshproof/error/1", code)
+    assert document["error"]
+    assert document["remedy"]
+    assert done.returncode == code
+    assert "rror" in done.stderr
+
+
+def test_without_json_and_behind_two_dashes_standard_output_stays_empty(tmp_path):
+    for arguments in (("build",), ("gate", "--", "true", "--json")):
+        assert typed(*arguments, cwd=tmp_path).stdout == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [("--help",), ("build", "--json"), ("build", "--help")])
+def test_a_full_disk_behind_standard_output_is_a_message(tmp_path, arguments):
+    with Path("/dev/full").open("w") as full:
+        done = typed(*arguments, cwd=tmp_path, stdout=full)
+    assert done.returncode == 8
+    assert "cannot write the output: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
