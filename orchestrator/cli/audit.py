@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from orchestrator.audit import Audit, originals_of, search
-from orchestrator.cli.object_tables import new_table
+from orchestrator.cli.object_tables import new_table, print_table
 from orchestrator.cli.terminal import items_progress, result_console
 from orchestrator.copies import CopyState, Group
 from orchestrator.errors import AnswerIsNo, ConfigurationError, Undecided
@@ -96,7 +96,7 @@ def _show_group(console: Console, group: Group) -> None:
         digest = copy.digest.removeprefix("sha256:")[:_SHORT]
         why = "; ".join((copy.why, *copy.used_by))
         table.add_row(f"  {copy.state}", digest, escape(copy.path), escape(why))
-    console.print(table)
+    print_table(console, table)
     console.print()
 
 

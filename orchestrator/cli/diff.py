@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from orchestrator.cli.object_tables import new_table, number, spills
+from orchestrator.cli.object_tables import new_table, number, print_table, spills
 from orchestrator.cli.terminal import result_console
 from orchestrator.object_files import member_opener, open_object, reading
 from orchestrator.objects.compare import Change, Difference, Holdings, KernelChange, compare, hold
@@ -93,7 +94,7 @@ def _kernels_told(changes: tuple[KernelChange, ...]) -> str:
 def _show(console: Console, difference: Difference, every: bool) -> None:
     rows = [change for change in difference.kernels if every or change.change is not Change.SAME]
     if rows:
-        console.print(_kernel_table(rows))
+        print_table(console, _kernel_table(rows))
         console.print()
     for title, parts in (("host code", difference.host), ("sealed", difference.sealed)):
         if parts:
@@ -112,7 +113,7 @@ def _kernel_table(changes: list[KernelChange]) -> Table:
     table = new_table("Kernel", "Arch", "Change", ">Registers", ">Spills st/ld", ">Code", "Why")
     for change in changes:
         table.add_row(
-            demangle(change.name),
+            escape(demangle(change.name)),
             change.arch,
             str(change.change),
             _both(change, lambda function: number(function.registers)),

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from orchestrator.cli.object_tables import code_table, kernel_table
+from orchestrator.cli.object_tables import code_table, kernel_table, print_table
 from orchestrator.cli.safe_text import visible
 from orchestrator.cli.terminal import bytes_progress, result_console
 from orchestrator.errors import AnswerIsNo, FreshproofError, Undecided
@@ -122,7 +122,7 @@ class _Report:
             console.print(f"  {escape(line)}")
         if any(piece.form in DEVICE_FORMS or piece.sealed for piece in self.pieces):
             console.print()
-            console.print(code_table(self.pieces))
+            print_table(console, code_table(self.pieces))
             self._show_kernels(console, every_kernel)
         for text in self.texts or ():
             console.print(f"  {text!r}", markup=False)
@@ -160,7 +160,7 @@ class _Report:
         functions = sum(len(piece.functions) for piece in self.pieces)
         if functions and (every_kernel or functions <= _MANY_KERNELS):
             console.print()
-            console.print(kernel_table(self.pieces))
+            print_table(console, kernel_table(self.pieces))
         elif functions:
             console.print(f"\n{functions:,} functions; --kernels shows each")
         for piece in self.pieces:

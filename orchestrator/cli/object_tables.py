@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 from orchestrator.objects.contents import DEVICE_FORMS
@@ -12,6 +15,7 @@ from orchestrator.objects.function import Function
 from orchestrator.objects.summary import PieceSummary
 
 UNKNOWN = "?"
+_UNBOUNDED = 100_000
 
 
 def new_table(*columns: str) -> Table:
@@ -23,6 +27,19 @@ def new_table(*columns: str) -> Table:
             column.lstrip(">"), justify="right" if right else "left", no_wrap=right, overflow="fold"
         )
     return table
+
+
+def print_table(console: Console, table: Table) -> None:
+    """A table; on a terminal that is too narrow for it, one block of lines for each row."""
+    wide = console.options.update(max_width=_UNBOUNDED)
+    if not console.is_terminal or console.measure(table, options=wide).maximum <= console.width:
+        console.print(table)
+        return
+    headers = [str(column.header).strip() for column in table.columns]
+    for first, *rest in zip(*(column.cells for column in table.columns), strict=True):
+        console.print(first)
+        told = (f"{header.lower()} {cell}" for header, cell in zip(headers[1:], rest, strict=True) if cell)
+        console.print(Padding(", ".join(told), (0, 0, 0, 4)))
 
 
 def number(value: int | None) -> str:
@@ -70,7 +87,7 @@ def kernel_table(pieces: Iterable[PieceSummary]) -> Table:
         for function in piece.functions:
             name = function.demangled if function.kernel else f"{function.demangled}  (device function)"
             table.add_row(
-                name,
+                escape(name),
                 f"{piece.arch}{' rdc' if piece.relocatable else ''}",
                 number(function.registers),
                 spills(function),

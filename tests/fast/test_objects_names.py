@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from orchestrator.cli.object_tables import kernel_table, print_table
 from orchestrator.objects.demangle import demangle, longest_text
+from orchestrator.objects.summary import summarize
 
 CUBIN = Path(__file__).parents[1] / "data" / "objects" / "sm_90.cubin"
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -97,3 +101,14 @@ def test_a_reader_that_goes_away_is_no_answer(unbuffered: str) -> None:
     )  # fmt: skip
     os.close(write)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_narrow_terminal_gets_lines_instead_of_a_table() -> None:
+    (cubin,) = summarize(CUBIN.read_bytes())
+    narrow = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    print_table(narrow, kernel_table([cubin]))
+    assert isinstance(narrow.file, io.StringIO)
+    lines = [line.rstrip() for line in narrow.file.getvalue().splitlines()]
+    at = lines.index("spills")
+    assert lines[at + 1].strip().startswith("arch sm_90, registers 24, spills st/ld 32/32,")
+    assert max(map(len, lines)) <= 80
