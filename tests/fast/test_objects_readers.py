@@ -204,6 +204,14 @@ def test_a_text_is_reported_once_for_each_place() -> None:
     assert len(cubin_hits) == 1
 
 
+def test_the_text_shown_ends_where_its_symbol_ends() -> None:
+    """The neighbour's bytes may be printable by chance."""
+    data = load("sm_90.cubin")
+    hit = search(data, text_pattern("pin_abc")).hits[0]
+    before = data[: hit.offset - 1] + b"A" + data[hit.offset :]
+    assert search(before, text_pattern("pin_abc")).hits[0].excerpt.startswith("pin_abc")
+
+
 def test_absence_is_not_claimed_of_what_cannot_be_read() -> None:
     found = search(load("lto.fatbin"), text_pattern("nowhere"))
     assert not found.hits
