@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.digests import Digests, Unreadable
-from orchestrator.manifest import make_tools
+from orchestrator.manifest import make_tools, recipe_digest
 from orchestrator.model import (
     Absent,
     Action,
@@ -66,17 +66,18 @@ class Observer:
             missing = Observation(Link.PLAN, "no-manifest", name, None, None, problem)
             return Evidence(name, frozenset({Link.PLAN}), (missing,))
         artifact = _artifact(manifest, self._digests)
+        observations = (
+            *compare_plans(manifest, action),
+            *self.inputs(manifest),
+            *compare_tools(manifest, tools),
+            *_members(manifest, action, used),
+            *artifact,
+            *(self._check_contents(manifest, action.target) if _all_match(artifact) else ()),
+        )
         return Evidence(
             name,
             FILES_AND_PLAN | ({Link.MEMBERS} if action.target.uses else frozenset()),
-            (
-                *compare_plans(manifest, action),
-                *self.inputs(manifest),
-                *compare_tools(manifest, tools),
-                *_members(manifest, action, used),
-                *artifact,
-                *(self._check_contents(manifest, action.target) if _all_match(artifact) else ()),
-            ),
+            (*observations, *(_recipe(manifest, action, tools) if _all_match(observations) else ())),
         )
 
     def inputs(self, manifest: Manifest) -> Iterable[Observation]:
@@ -203,6 +204,17 @@ def _artifact(manifest: Manifest, digests: Digests) -> tuple[Observation, ...]:
     code = "artifact" if now == product.digest else "artifact-changed" if now else "artifact-missing"
     note = f"{product.path}: {'its bytes are not those that were built' if now else 'is gone'}"
     return (Observation(Link.ARTIFACT, code, product.path, product.digest, now or "missing", note),)
+
+
+def _recipe(manifest: Manifest, action: Action, tools: Tools) -> tuple[Observation, ...]:
+    """The recipe digest, computed again from what was found as recorded.
+
+    It differs when the manifest was tampered with, or by a release with another idea of a recipe.
+    """
+    now = recipe_digest(action, manifest.closure, manifest.members, tools)
+    name = action.target.name
+    note = f"{name}: the stamp is not the digest of what it was made from, as this release computes it"
+    return (Observation(Link.PLAN, "recipe-digest", name, manifest.recipe_digest, now, note),)
 
 
 def _all_match(observations: Iterable[Observation]) -> bool:

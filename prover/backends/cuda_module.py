@@ -114,8 +114,8 @@ class LoadedModule:
     def find(self, name: str) -> Kernel | None:
         """A kernel by its name, if the module has it: the same object each time.
 
-        The driver keeps a kernel's limit of shared memory, and `Kernel` remembers what it set. Two objects for
-        one kernel would lower each other's limit, and a launch of the larger would be refused.
+        The driver keeps a kernel's limit of shared memory, and `Kernel` remembers what it set: two objects
+        for one kernel would lower each other's limit, and a launch of the larger would be refused.
         """
         if name not in self._kernels:
             try:

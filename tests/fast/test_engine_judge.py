@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from orchestrator.canonical import digest_bytes
 from orchestrator.evidence import Observer
 from orchestrator.freshness import judge
-from orchestrator.manifest import make_common, make_tools
+from orchestrator.manifest import make_common, make_tools, recipe_digest
 from orchestrator.model import (
     Action,
     Closure,
@@ -128,11 +128,20 @@ def recorded():
     )
 
 
-def verdict(tmp_path, manifest=None, action=ACTION, tools=TOOLS, used=None, **files):
+def verdict(tmp_path, manifest=None, action=ACTION, tools=TOOLS, used=None, recipe=None, **files):
+    manifest = manifest or recorded()
+    made = recipe_digest(action, manifest.closure, manifest.members, tools)
+    manifest = dataclasses.replace(manifest, recipe_digest=recipe or made)
     content = Content(**{"k.cu": "sha256:k", "k.cubin": "sha256:c", "/usr/s.h": "sha256:s", **files})
     contents = Observation(Link.CONTENTS, "stamp", "k", "x", "x")
     observer = Observer(tmp_path, content, lambda _manifest, _target: (contents,))
-    return judge(observer.gather(manifest or recorded(), "", action, tools, used or {}))
+    return judge(observer.gather(manifest, "", action, tools, used or {}))
+
+
+def test_a_stamp_that_this_release_would_not_make_is_stale_for_build_and_gate_alike(tmp_path):
+    found = verdict(tmp_path, recipe="sha256:of another release")
+    assert [f.code for f in found.findings] == ["recipe-digest"]
+    assert found.state is State.STALE
 
 
 def test_what_is_as_recorded_is_fresh(tmp_path):
