@@ -42,6 +42,9 @@ def command(
 ) -> None:
     """Show what is in FILES: cubins, fat binaries, objects, archives, libraries, programs, PTX, LTO-IR.
 
+    Of each kernel it shows what ptxas settled; on sm_90, Shared counts the 1,024 bytes that CUDA keeps for
+    itself in every block.
+
     With --find, say where a text still stands: in which section, symbol or unpacked entry. It is sought in
     the bytes, where names of C++ functions stand mangled. Offsets count from the start of the file, or of the
     part that is named. A file that cannot be read does not keep the others from being shown. Exit codes: 1

@@ -54,13 +54,13 @@ _DEMANDS = {
 @click.option("--rebuild", "again", is_flag=True, help="Build each a second time, cleanly, and compare.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
-    """Check TARGETS (default: all) link by link: plan, inputs, toolchain, artifact, contents, stamp.
+    """Check TARGETS (default: all) link by link: plan, inputs, toolchain, artifact, contents, stamp,
+    and members: the products of other targets that went in.
 
     Every file is read in full. Where `freshproof run` recorded a build, its products are checked as well, and
     the processes that still run what it replaced. With --rebuild, what is fresh is also built a second time:
     cubins, fat binaries and PTX must come out byte for byte, the rest up to noise such as temporary names.
-    Exit codes:
-    0 all are fresh (and the same), 1 a second build differs, 5 one is stale or unproven.
+    Exit codes: 0 all are fresh (and the same), 1 a second build differs, 5 one is stale or unproven.
     """
     recorded = None if targets else open_record(Path.cwd())
     if recorded is not None and not has_targets(Path.cwd()):
