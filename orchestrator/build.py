@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from orchestrator.digests import Digests
-from orchestrator.errors import FreshproofError
+from orchestrator.errors import ConfigurationError, FreshproofError
 from orchestrator.evidence import Observer, Used, digest_tools, paths_of
 from orchestrator.freshness import judge
 from orchestrator.make import Maker, Means
@@ -21,6 +21,7 @@ from orchestrator.model import Action, Finding, Link, Manifest, Member, State, T
 from orchestrator.recorded import ContentsMemory, Records
 from orchestrator.schedule import run_steps
 from orchestrator.situation import Situation, survey
+from orchestrator.targets import FILE
 from orchestrator.workspace import Workspace, exclusive, manifest_name
 
 _UNKNOWN_SECONDS = 60.0
@@ -98,11 +99,23 @@ def build(
     progress = progress or Progress()
     with exclusive(workspace, progress.note) as lock:
         situation = survey(workspace, names, environ, install=install, remember=True)
+        _require_sources(situation)
         progress.situated(situation)
         builder = _Builder(workspace, situation, progress, lock)
         outcomes = builder.bring_up_to_date(jobs or os.cpu_count() or 1, force)
         builder.save()
     return Built(situation, outcomes, builder.manifests)
+
+
+def _require_sources(situation: Situation) -> None:
+    """Raise `ConfigurationError`, with its line, for a target whose source is not there."""
+    for target in (action.target for action in situation.actions):
+        for source in target.sources:
+            if not (situation.workspace.root / source).is_file():
+                raise ConfigurationError(
+                    f"{FILE}:{target.line}: target {target.name}: there is no file {source}",
+                    remedy="correct `sources` there, or add the file",
+                )
 
 
 def examine(

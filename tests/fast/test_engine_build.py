@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from orchestrator.build import Progress, Result, _Builder
-from orchestrator.errors import BuildFailed
-from orchestrator.model import State, Verdict
+from orchestrator.build import Progress, Result, _Builder, _require_sources
+from orchestrator.errors import BuildFailed, ConfigurationError
+from orchestrator.model import Kind, State, Target, Verdict
+from orchestrator.workspace import Workspace
 
 ACTION = SimpleNamespace(target=SimpleNamespace(name="k", uses=()))
 VERDICT = Verdict("k", State.FRESH, (), ())
@@ -50,3 +51,14 @@ def test_an_interrupted_build_says_so_and_what_is_not_done():
     with pytest.raises(KeyboardInterrupt):
         _Builder.bring_up_to_date(fake, 1, False)
     assert told == ["interrupted; not done: k. What was done is kept"]
+
+
+def test_a_source_that_is_not_there_is_a_mistake_in_the_targets_file_with_its_line(tmp_path):
+    (tmp_path / "there.cu").write_text("")
+    actions = tuple(
+        SimpleNamespace(target=Target(name, Kind.CUBIN, (f"{name}.cu",), line=line))
+        for name, line in (("there", 2), ("gone", 7))
+    )
+    situation = SimpleNamespace(workspace=Workspace(tmp_path), actions=actions)
+    with pytest.raises(ConfigurationError, match=r"targets\.toml:7: .*there is no file gone\.cu"):
+        _require_sources(situation)
