@@ -12,7 +12,11 @@ _DEVICE_CODE = frozenset({Kind.CUBIN, Kind.FATBIN, Kind.PTX, Kind.DEVICE_LINK})
 
 
 def needs_gpu(project: Project, workload: Workload) -> bool:
-    """Whether the workload loads device code."""
+    """Whether the workload's worker loads device code; what another command does with it is not known."""
+    return workload.worker and _uses_device_code(project, workload)
+
+
+def _uses_device_code(project: Project, workload: Workload) -> bool:
     kinds = {target.name: target.kind for target in project.targets}
     return any(kinds.get(name) in _DEVICE_CODE for name in workload.uses)
 
@@ -30,14 +34,18 @@ def choose_workloads(
         return [_named(project, name) for name in dict.fromkeys(names)], ""
     if not project.workloads:
         raise ConfigurationError("targets.toml defines no workload", remedy="add a [workload.NAME] table")
-    device = [w for w in project.workloads if needs_gpu(project, w)]
+    device = [w for w in project.workloads if _uses_device_code(project, w)]
     host = [w for w in project.workloads if not needs_gpu(project, w)]
     if gpu is not None and device:
         return _suiting(device, every, f"GPU found ({gpu}): running the workloads that use it")
     if not host:
-        raise Missing(f"no GPU is here, and every workload needs one: {_list(device)}")
+        raise Missing(
+            f"no GPU is here, and every workload needs one: {_list(device)}",
+            remedy="run it where a GPU is, or write a workload that uses host code alone",
+        )
     found = "no GPU found" if gpu is None else f"GPU found ({gpu}), but no workload uses it"
-    left_out = f" ({len(device)} need a GPU and are not run)" if device else ""
+    without = len(project.workloads) - len(host)
+    left_out = f" ({without} need a GPU and are not run)" if without else ""
     return _suiting(host, every, f"{found}: running on the host{left_out}")
 
 

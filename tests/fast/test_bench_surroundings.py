@@ -71,6 +71,13 @@ def test_nothing_to_run_is_an_error(kinds, error):
         choose_workloads(project(*kinds), (), None)
 
 
+def test_an_ordinary_command_that_uses_device_code_runs_unasked_as_it_does_by_name():
+    one = project(Kind.CUBIN)
+    ordinary = replace(one, workloads=(replace(one.workloads[0], worker=False),))
+    assert choose_workloads(ordinary, (), None)[0] == list(ordinary.workloads)
+    assert choose_workloads(ordinary, (), "sm_90")[0] == list(ordinary.workloads)
+
+
 def test_python_is_the_interpreter_that_runs_freshproof():
     assert resolve_command(Workload("w", ("python", "-m", "x"), ("t",))) == (sys.executable, "-m", "x")
 
