@@ -36,7 +36,8 @@ def _finding(o: Observation) -> Finding | None:
         return None
     known = o.recorded is not None and o.observed is not None
     if known:
-        message = o.note or f"{o.subject}: not as recorded"
+        plain = f"expected {o.recorded}, found {o.observed}" if o.link is Link.CONTENTS else "not as recorded"
+        message = o.note or f"{o.subject}: {plain}"
     else:
         message = o.note or f"{o.subject}: could not be established"
     return Finding(
@@ -59,6 +60,6 @@ def _unestablished(target: str, link: Link) -> Finding:
         subject=target,
         recorded=None,
         observed=None,
-        message=f"{target}: nothing shows that its {link} is as recorded",
+        message=f"{target}: nothing was found that shows its {link} to be as recorded",
         remedy="freshproof build",
     )

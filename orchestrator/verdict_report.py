@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from orchestrator.model import Verdict
+from orchestrator.model import Link, Verdict
+
+_SIDES = {Link.CONTENTS: ("expected", "found")}
+"""What is in an artifact is held against what targets.toml demands, not against an earlier state."""
 
 
 def verdict_fields(verdict: Verdict) -> dict[str, Any]:
@@ -27,8 +30,9 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> list[str]:
         for finding in verdict.findings:
             lines.append(f"  {finding.link}: {finding.message}")
             if finding.recorded is not None or finding.observed is not None:
-                lines.append(f"    recorded {finding.recorded or 'nothing'}")
-                lines.append(f"    now      {finding.observed or 'unknown'}")
+                before, now = _SIDES.get(finding.link, ("recorded", "now"))
+                lines.append(f"    {before:<8} {finding.recorded or 'nothing'}")
+                lines.append(f"    {now:<8} {finding.observed or 'unknown'}")
             lines.append(f"    -> {finding.remedy}")
         if not verdict.findings:
             lines.append("  " + _matched(dict(verdict.matches)))

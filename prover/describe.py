@@ -24,9 +24,8 @@ def describe(path: Path) -> dict[str, object]:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
     readers = {b"zkey": _key, b"wtns": _witness, b"r1cs": _circuit}
     if magic not in readers:
-        raise ConfigurationError(
-            f"{path}: byte 0: starts with {magic!r}", remedy="give a .zkey, .wtns or .r1cs file"
-        )
+        found = f"byte 0: starts with {magic!r}" if magic else "the file is empty"
+        raise ConfigurationError(f"{path}: {found}", remedy="give a .zkey, .wtns or .r1cs file")
     return readers[magic](path)
 
 

@@ -41,7 +41,8 @@ def command(as_json: bool) -> None:
         return
     for target in project.targets:
         click.echo(f"  {target.kind:<12} {target.name:<24} {' '.join(target.sources)}")
-    click.echo(f"wrote {FILE} with {len(project.targets)} targets; next: freshproof build")
+    count = len(project.targets)
+    click.echo(f"wrote {FILE} with {count} target{'' if count == 1 else 's'}; next: freshproof build")
 
 
 def _find(root: Path) -> tuple[dict[str, str], list[str]]:

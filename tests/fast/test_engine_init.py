@@ -69,7 +69,7 @@ def test_the_command_writes_once(tmp_path, monkeypatch):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "b.cu").write_text(KERNEL)
     result = CliRunner().invoke(cli, ["init"], standalone_mode=False)
-    assert "1 targets" in result.output
+    assert "with 1 target;" in result.output
     assert os.listdir(tmp_path / "manifests") == ["targets.toml"]  # noqa: PTH208
     with pytest.raises(ConfigurationError, match="exists already"):
         CliRunner().invoke(cli, ["init"], catch_exceptions=False, standalone_mode=False)
