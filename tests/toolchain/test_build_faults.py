@@ -92,6 +92,8 @@ def test_an_interrupted_build_leaves_no_compiler_behind(root):
         [sys.executable, "-m", "orchestrator", "build"],
         cwd=root,
         env={**os.environ, "PATH": f"{root}/slow:/usr/bin:/bin"},
+        # A shell starts what it puts into the background with SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         stdout=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 60

@@ -27,6 +27,11 @@ sources = ["src/other.cu"]
 """
 
 
+def hear_interrupts() -> None:
+    """A shell starts what it puts into the background with SIGINT ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Watch:
     """The command, with its lines as they come."""
 
@@ -35,6 +40,7 @@ class Watch:
             [sys.executable, "-u", "-m", "orchestrator", "watch"],
             cwd=root,
             env={**os.environ, "PATH": f"{Path(NVCC).parent}:/usr/bin:/bin"},
+            preexec_fn=hear_interrupts,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -96,7 +96,7 @@ def test_what_was_loaded_is_reported(copied):
 @pytest.mark.parametrize("field", ["digest", "stamp"])
 def test_another_digest_or_stamp_is_refused(copied, field):
     other = f"sha256:{'0' * 64}"
-    with pytest.raises(Refused, match=f"its {field} is sha256:[1-9a-f].*{other} wanted"):
+    with pytest.raises(Refused, match=f"its {field} is {getattr(copied, field)}; {other} wanted"):
         load_library(replace(copied, **{field: other}), "bn254")
 
 
