@@ -27,7 +27,6 @@ from orchestrator.model import (
     Observation,
     State,
     Target,
-    Tools,
     Verdict,
 )
 from orchestrator.plan import stable_link
@@ -102,7 +101,7 @@ class _Check:
         manifest = self._manifests.get(name)
         extra = _loader(action.target, self._environ)
         if manifest is not None and judge(evidence).state is State.FRESH:
-            extra += (_stamp_agrees(manifest, action, tools), *self._link(manifest, action))
+            extra += self._link(manifest, action)
         verdict = judge(Evidence(evidence.target, evidence.required, (*evidence.observations, *extra)))
         self._used[name] = verdict.state, manifest.product.digest if manifest else None
         return verdict
@@ -139,12 +138,6 @@ class _Check:
             manifest_digest=digest_bytes(records.to_bytes(manifest)),
             arch=manifest.arch,
         )
-
-
-def _stamp_agrees(manifest: Manifest, action: Action, tools: Tools) -> Observation:
-    """The recipe digest, computed again from what was found as recorded; stamps are compared with it."""
-    now = records.recipe_digest(action, manifest.closure, manifest.members, tools)
-    return Observation(Link.PLAN, "recipe-digest", action.target.name, manifest.recipe_digest, now)
 
 
 def _loader(target: Target, environ: Mapping[str, str]) -> tuple[Observation, ...]:
