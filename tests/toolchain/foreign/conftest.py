@@ -130,17 +130,24 @@ def bare(tmp_path):
     return make
 
 
+def copy_story(root: Path) -> Path:
+    """The story's sources at ``root``, linked with the toolkit that is here."""
+    shutil.copytree(DATA / "story", root)
+    recipe = root / "groth16-cuda" / "build.rs"
+    recipe.write_text(recipe.read_text().replace("/usr/local/cuda-13.0", str(projects.CUDA)))
+    return root
+
+
 @pytest.fixture
-def story_files():
-    """The folder of the story's sources."""
-    return DATA / "story"
+def story_files(tmp_path):
+    """A folder with the story's sources."""
+    return copy_story(tmp_path / "story")
 
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory):
     """The workspace of the story, built once behind the tool."""
-    root = Path(os.path.realpath(tmp_path_factory.mktemp("story"))) / "zk"
-    shutil.copytree(DATA / "story", root)
+    root = copy_story(Path(os.path.realpath(tmp_path_factory.mktemp("story"))) / "zk")
     (root / ".gitignore").write_text("/target\n")
     commit(root)
     project = Project(root, ("cargo", "build", "--release", "--offline"), ("target/release/prove-bench",))
