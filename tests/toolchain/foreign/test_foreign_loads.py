@@ -169,6 +169,6 @@ def test_a_git_dependency_edited_in_place(tmp_path, bare, story_files):
     source.write_text(source.read_text().replace("return 88", "return 83"))
     done = project.gate()
     assert done.returncode == 125 and os.fspath(source) in done.stdout
-    # A newer cargo takes it for fresh; cargo 0.66 compiles it, unrecorded. Either way the gate goes on refusing.
+    # A newer cargo takes it for fresh; cargo 0.66 compiles it, unrecorded. The gate refuses either way.
     subprocess.run(project.build, cwd=project.root, env=project.environ, capture_output=True, check=True)
     assert project.gate().returncode == 125
