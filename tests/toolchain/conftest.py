@@ -54,6 +54,24 @@ def host_artifact():
 
 
 @pytest.fixture(scope="session")
+def emulation(tmp_path_factory):
+    """name -> the library of ``native/NAME.cu``: device arithmetic on the CPU, by emulated carries."""
+
+    def build(name: str) -> ctypes.CDLL:
+        compiler = shutil.which("g++") or shutil.which("c++")
+        if compiler is None:
+            pytest.fail("no C++ compiler")
+        source = Path(__file__).parent / "native" / f"{name}.cu"
+        out = tmp_path_factory.mktemp("emulation") / f"{name}.so"
+        flags = ["-x", "c++", "-O1", "-std=c++17", "-shared", "-fPIC", f"-D{EMULATED}"]
+        command = [compiler, *flags, "-I", str(ROOT / "cuda_src"), str(source), "-o", str(out)]
+        subprocess.run(command, check=True)
+        return ctypes.CDLL(str(out))
+
+    return build
+
+
+@pytest.fixture(scope="session")
 def compiled(tmp_path_factory):
     """(curve, macro) -> path of its host library compiled with that macro defined."""
     compiler = shutil.which("g++") or shutil.which("c++")

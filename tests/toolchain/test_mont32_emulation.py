@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import random
-import shutil
-import subprocess
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,19 +14,11 @@ from prover.params import BLS12_381, BN254
 
 pytestmark = pytest.mark.toolchain
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = Path(__file__).parent / "native" / "mont32_emulation.cu"
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    compiler = shutil.which("g++") or shutil.which("c++")
-    if compiler is None:
-        pytest.fail("no C++ compiler")
-    out = tmp_path_factory.mktemp("emulation") / "mont32_emulation.so"
-    flags = ["-x", "c++", "-O1", "-std=c++17", "-shared", "-fPIC", "-DFRESHPROOF_EMULATE_PTX"]
-    subprocess.run([compiler, *flags, "-I", str(ROOT / "cuda_src"), str(SOURCE), "-o", str(out)], check=True)
-    return ctypes.CDLL(str(out))
+def library(emulation):
+    return emulation("mont32_emulation")
 
 
 @dataclass(frozen=True)

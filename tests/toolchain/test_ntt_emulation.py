@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import random
-import shutil
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,19 +16,11 @@ from prover.scalars import decode_scalars, encode_scalars
 pytestmark = pytest.mark.toolchain
 
 CURVES = (BN254, BLS12_381)
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = Path(__file__).parent / "native" / "ntt_emulation.cu"
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    compiler = shutil.which("g++") or shutil.which("c++")
-    if compiler is None:
-        pytest.fail("no C++ compiler")
-    out = tmp_path_factory.mktemp("emulation") / "ntt_emulation.so"
-    flags = ["-x", "c++", "-O1", "-std=c++17", "-shared", "-fPIC", "-DFRESHPROOF_EMULATE_PTX"]
-    subprocess.run([compiler, *flags, "-I", str(ROOT / "cuda_src"), str(SOURCE), "-o", str(out)], check=True)
-    return ctypes.CDLL(str(out))
+def library(emulation):
+    return emulation("ntt_emulation")
 
 
 class Emulation:
