@@ -12,8 +12,6 @@ import struct
 from bisect import bisect_left
 from collections.abc import Iterator
 
-import numpy as np
-
 from orchestrator.objects.cubin import Cubin
 from orchestrator.objects.elf import (
     SHT_NOBITS,
@@ -146,6 +144,8 @@ class References:
         section = self.elf.sections[self.symbols[node].section]
         if not self._operands_known or section.type == SHT_NOBITS:
             return True, None
+        import numpy as np  # takes 70 ms, and most questions about a cubin do not come here
+
         body = self.elf.body(section)
         low = np.frombuffer(body[: len(body) // 16 * 16], dtype="<u8")[::2]
         low = low[np.isin(low >> 9 & 7, _CONSTANT_FORMS)]

@@ -41,6 +41,13 @@ def test_help_and_build_import_nothing_heavy():
     heavy = {"numpy", "scipy", "rich", "elftools", "watchdog", "psutil", "py_ecc"}
     assert not imported("--help") & {*heavy, "orchestrator.build"}
     assert not imported("build", "--help") & {*heavy, "orchestrator.verify"}
+    assert not imported("gate", "--help") & heavy
+
+
+def test_reading_an_artifact_for_the_gate_imports_nothing_heavy():
+    code = "import sys, orchestrator.verify; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_an_unknown_command_is_a_usage_error():
