@@ -23,8 +23,8 @@ def observe_device_link(
         return ()
     differences = compare_link(members, finished)
     if not differences:
-        return (Observation(Link.MEMBERS, CODE, name, _WANTED, _WANTED),)
+        return (Observation(Link.DEVICE_LINK, CODE, name, _WANTED, _WANTED),)
     first = differences[0]
     more = f" and {len(differences) - 1} more" if len(differences) > 1 else ""
     observed = f"{first.name} for {first.arch}: {first.fault}{more}"
-    return (Observation(Link.MEMBERS, CODE, name, _WANTED, observed, f"{name}: {observed}", _REMEDY),)
+    return (Observation(Link.DEVICE_LINK, CODE, name, _WANTED, observed, f"{name}: {observed}", _REMEDY),)

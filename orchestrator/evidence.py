@@ -23,6 +23,7 @@ from orchestrator.model import (
     Manifest,
     Material,
     Observation,
+    Origin,
     State,
     Target,
     Tools,
@@ -100,6 +101,8 @@ class Observer:
     def _files(self, materials: Iterable[Material]) -> Iterable[Observation]:
         """An observation for each file that is not as recorded."""
         for material in materials:
+            if material.origin is Origin.MEMBER:  # the link `members` tells, so that it is told once
+                continue
             path = material.path
             try:
                 now = self._digests.get(path)

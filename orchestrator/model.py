@@ -1,6 +1,6 @@
 """The values that flow through the tool. Frozen, comparable, without behaviour that touches the world.
 
-    targets.toml -> Target -> Plan -> Action -> Artifact -> Manifest -> Evidence -> Verdict
+targets.toml -> Target -> Plan -> Action -> Artifact -> Manifest -> Evidence -> Verdict
 """
 
 from __future__ import annotations
@@ -44,6 +44,12 @@ class Link(StrEnum):
     ARTIFACT = "artifact"
     CONTENTS = "contents"
     MEMBERS = "members"
+    DEVICE_LINK = "device-link"
+    """Linked device code beside the relocatable code of its members. Where there is nothing to compare, the
+    members speak for it.
+    """
+    COPIES = "copies"
+    """Other files that carry the target's code: only `verify` looks for them."""
     LOADED = "loaded"
     DRIVERS = "drivers"
 

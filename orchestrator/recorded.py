@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from orchestrator import manifest as records
-from orchestrator.canonical import digest_document, encode
+from orchestrator.canonical import digest_bytes, digest_document, encode
 from orchestrator.model import Digest, Link, Manifest, Observation, Target
-from orchestrator.workspace import Workspace, manifest_name, write_atomically
+from orchestrator.workspace import Workspace, keep_if_possible, manifest_name, write_atomically
 
 
 class Records:
@@ -71,6 +72,7 @@ class ContentsMemory:
                 target.name,
                 manifest.recipe_digest,
                 manifest.arch,
+                [[member.target, member.digest] for member in manifest.members],
             ]
         )
         if key in self._passed:
@@ -83,7 +85,7 @@ class ContentsMemory:
 
     def save(self) -> None:
         if self._new:
-            write_atomically(self._file, encode(sorted(self._passed)))
+            keep_if_possible(self._file, encode(sorted(self._passed)))
 
 
 def check_contents(workspace: Workspace, manifest: Manifest, target: Target) -> tuple[Observation, ...]:
@@ -95,4 +97,20 @@ def check_contents(workspace: Workspace, manifest: Manifest, target: Target) -> 
         return (Observation(Link.CONTENTS, "artifact-unreadable", str(path), "readable", None, str(error)),)
     from orchestrator.verify import observe_contents  # the readers of objects take a while to import
 
-    return observe_contents(data, target, manifest.recipe_digest, manifest.arch)
+    members = tuple(_members(workspace, manifest))
+    return observe_contents(data, target, manifest.recipe_digest, manifest.arch, members)
+
+
+def _members(workspace: Workspace, manifest: Manifest) -> Iterator[bytes]:
+    """The products that went in, as far as they still are what went in: if not, the link `members` tells."""
+    records = Records(workspace)
+    for member in manifest.members:
+        made, _problem = records.read(member.target)
+        if made is None or made.product.digest != member.digest:
+            continue
+        try:
+            data = (workspace.root / made.product.path).read_bytes()
+        except OSError:
+            continue
+        if digest_bytes(data) == member.digest:
+            yield data

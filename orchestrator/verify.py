@@ -7,7 +7,7 @@ do not tell, something unproven. Nothing here decides; `freshness.judge` does.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.device_link import observe_device_link
@@ -98,12 +98,14 @@ def _read(data: Bytes) -> _Contents:
     return contents
 
 
-def observe_contents(data: Bytes, target: Target, stamp: str, arch: str | None) -> tuple[Observation, ...]:
+def observe_contents(
+    data: Bytes, target: Target, stamp: str, arch: str | None, members: Sequence[Bytes] = ()
+) -> tuple[Observation, ...]:
     """Compare an artifact's bytes with what its target and its manifest say.
 
     ``stamp`` is the recorded recipe digest (``sha256:<hex>``), ``arch`` the recorded architecture (``None``
-    for host code). Bytes that cannot be read give one observation, ``object-malformed``; bytes of another
-    kind, ``kind-differs``.
+    for host code), ``members`` the products that went into it. Bytes that cannot be read give one
+    observation, ``object-malformed``; bytes of another kind, ``kind-differs``.
     """
     try:
         contents = _read(data)
@@ -119,7 +121,7 @@ def observe_contents(data: Bytes, target: Target, stamp: str, arch: str | None) 
             *_symbols(contents, target),
             *_measures(contents, target),
             *_texts(data, target),
-            *_device_link(contents, target),
+            *_device_link(contents, target, members),
         )
     except Malformed as fault:
         return (_observation(target.name, "object-malformed", f"a readable {target.kind}", fault.what),)
@@ -285,11 +287,11 @@ def _texts(data: Bytes, target: Target) -> Iterator[Observation]:
         yield _text(text, "text-present", "absent", where, found)
 
 
-def _device_link(contents: _Contents, target: Target) -> tuple[Observation, ...]:
-    """A program that carries both its linked device code and the parts."""
+def _device_link(contents: _Contents, target: Target, members: Sequence[Bytes]) -> tuple[Observation, ...]:
+    """Linked device code against its parts: those that it carries itself, and those of its members."""
     linked = [cubin for cubin in contents.cubins if not cubin.relocatable]
-    parts = [cubin for cubin in contents.cubins if cubin.relocatable]
-    return observe_device_link(target.name, linked, parts)
+    cubins = [*contents.cubins, *(cubin for member in members for cubin in _read(member).cubins)]
+    return observe_device_link(target.name, linked, [cubin for cubin in cubins if cubin.relocatable])
 
 
 def _text(text: str, code: str, wanted: str, observed: str, found: Search) -> Observation:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from orchestrator.build import build
 from orchestrator.gate import admit
 from orchestrator.rebuild import rebuild
 from orchestrator.rebuild_report import rebuilt_lines
-from orchestrator.recorded import read_manifest
+from orchestrator.recorded import Records, read_manifest
 from orchestrator.workspace import Workspace
 
 pytestmark = pytest.mark.toolchain
@@ -154,6 +155,35 @@ def test_a_new_object_beside_an_old_device_link_is_refused(tree):
     stale = tree.stale("link", "program")
     assert stale["link"] >= {"member-changed"}
     assert stale.keys() == {"link", "all", "program"}
+
+
+def test_a_device_link_of_an_older_member_is_one_finding(tree):
+    """T50: by the digests of the members, and by the code itself where a record claims otherwise."""
+    workspace = Workspace(tree.root)
+    older = read_manifest(workspace, "link")[0].product
+    old_bytes = (tree.root / older.path).read_bytes()
+    tree.edit("step.cuh", "STEP 1", "STEP 2")
+    tree.results("a")
+    (finding,) = findings_of(tree, "link")
+    assert (finding.link, finding.code, finding.subject) == ("members", "member-changed", "a")
+    tree.results()
+    assert findings_of(tree, "link") == ()
+    record = read_manifest(workspace, "link")[0]
+    assert record.product.digest != older.digest
+    place = workspace.artifact(older.digest, "link.o")
+    place.parent.mkdir(exist_ok=True)
+    if not place.exists():
+        place.write_bytes(old_bytes)
+    workspace.manifest("link").unlink()
+    Records(workspace).write(replace(record, product=older))
+    (finding,) = findings_of(tree, "link")
+    assert (finding.link, finding.code) == ("device-link", "device-link-stale")
+    assert "linked from other code" in finding.message
+
+
+def findings_of(tree, target):
+    verdicts = {v.target: v for v in admit(tree.root, [target], tree.environ).verdicts}
+    return verdicts[target].findings
 
 
 def test_what_uses_a_failed_target_is_not_begun(tree):

@@ -298,7 +298,9 @@ def test_a_new_part_beside_an_old_device_link(tmp_path: Path, old: str, new: str
         ]
         subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
         data = (tmp_path / "program").read_bytes()
-        return [o.observed for o in observe_contents(data, target, "0" * 64, None) if o.link is Link.MEMBERS]
+        return [
+            o.observed for o in observe_contents(data, target, "0" * 64, None) if o.link is Link.DEVICE_LINK
+        ]
 
     assert linked() == ["linked from these parts"]
     (tmp_path / "part.cu").write_text(PART.replace(old, new))
