@@ -6,6 +6,7 @@ Whatever interrupted an earlier build, the next one is right: it compares record
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from orchestrator.evidence import Observer, Used, digest_tools, paths_of
 from orchestrator.freshness import judge
 from orchestrator.make import Maker, Means
 from orchestrator.model import Action, Finding, Link, Manifest, Member, State, Tools, Verdict
+from orchestrator.plan import work_folder
+from orchestrator.process import Runner
 from orchestrator.recorded import ContentsMemory, Records
 from orchestrator.schedule import run_steps
 from orchestrator.situation import Situation, survey
@@ -90,21 +93,35 @@ def build(
     force: bool = False,
     install: Callable[[Path], None] | None = None,
     progress: Progress | None = None,
+    runner: Runner | None = None,
+    digests: Digests | None = None,
 ) -> Built:
     """Bring the targets named (all if none is) and those that they use up to date.
 
     A failed step is an outcome; raises only what ends the whole build: `ConfigurationError`, `Missing`,
-    `BuildFailed` from a toolchain that does not answer.
+    `BuildFailed` from a toolchain that does not answer, or after ``runner.stop()`` in another thread.
+    ``digests`` of an earlier build in this process save reading their memory again.
     """
     progress = progress or Progress()
     with exclusive(workspace, progress.note) as lock:
         situation = survey(workspace, names, environ, install=install, remember=True)
         _require_sources(situation)
         progress.situated(situation)
-        builder = _Builder(workspace, situation, progress, lock)
-        outcomes = builder.bring_up_to_date(jobs or os.cpu_count() or 1, force)
+        digests = digests or build_digests(workspace)
+        digests.look_again()
+        builder = _Builder(workspace, situation, progress, lock, runner or Runner(), digests)
+        try:
+            outcomes = builder.bring_up_to_date(jobs or os.cpu_count() or 1, force)
+        except BaseException:
+            builder.clear_away()
+            raise
         builder.save()
     return Built(situation, outcomes, builder.manifests)
+
+
+def build_digests(workspace: Workspace) -> Digests:
+    """Digests as builds take them: a file whose inode looks untouched since an earlier build is not read."""
+    return Digests(workspace.root, workspace.cache("digests.json"))
 
 
 def _require_sources(situation: Situation) -> None:
@@ -123,7 +140,7 @@ def examine(
 ) -> tuple[Situation, list[Verdict]]:
     """The verdicts on which `build` would act; runs no command of theirs and writes nothing."""
     situation = survey(workspace, names, environ, remember=True)
-    builder = _Builder(workspace, situation, Progress(), -1)
+    builder = _Builder(workspace, situation, Progress(), -1, Runner(), build_digests(workspace))
     return situation, [builder.verdict(action) for action in situation.actions]
 
 
@@ -133,38 +150,43 @@ class _Builder:
     situation: Situation
     progress: Progress
     lock: int
+    runner: Runner
+    digests: Digests
     manifests: dict[str, Manifest] = field(default_factory=dict)
     _problems: dict[str, str] = field(default_factory=dict)
     _tools: dict[str, Tools] = field(default_factory=dict)
     _used: dict[str, Used] = field(default_factory=dict)
-    _digests: Digests = field(init=False)
     _passed: ContentsMemory = field(init=False)
     _observer: Observer = field(init=False)
     _maker: Maker = field(init=False)
 
     def __post_init__(self) -> None:
         root = self.workspace.root
-        self._digests = Digests(root, self.workspace.cache("digests.json"))
         self._passed = ContentsMemory(self.workspace)
-        self._observer = Observer(root, self._digests, self._passed.check)
+        self._observer = Observer(root, self.digests, self._passed.check)
         records = Records(self.workspace)
-        self._maker = Maker(self.workspace, self._digests, records, self.lock, self.progress.note)
+        self._maker = Maker(self.workspace, self.digests, records, self.lock, self.progress.note, self.runner)
         for action in self.situation.actions:
             name = action.target.name
             found, self._problems[name] = records.read(name)
             if found is not None:
                 self.manifests[name] = found
         tools = {
-            toolchain: digest_tools(toolchain.components, self._digests)
+            toolchain: digest_tools(toolchain.components, self.digests)
             for toolchain in dict.fromkeys(self.situation.toolchains.values())
         }
         self._tools = {name: tools[t] for name, t in self.situation.toolchains.items()}
-        self._digests.load(paths_of(self.manifests))
+        self.digests.load(paths_of(self.manifests))
 
     def save(self) -> None:
         """Keep what saves time next time."""
-        self._digests.save()
+        self.digests.save()
         self._passed.save()
+
+    def clear_away(self) -> None:
+        """Remove what commands that were cut off left in their private folders."""
+        for action in self.situation.actions:
+            shutil.rmtree(self.workspace.root / work_folder(action.target), ignore_errors=True)
 
     def bring_up_to_date(self, jobs: int, force: bool) -> tuple[Outcome, ...]:
         """Make what must be made, the longest ways first; outcomes in the order of the plan."""
@@ -273,7 +295,7 @@ class _Builder:
         name = action.target.name
         before = self.manifests.get(name)
         self.manifests[name] = manifest
-        self._digests.current(manifest.product.path)
+        self.digests.current(manifest.product.path)
         after = self.verdict(action)
         demands = [f for f in after.findings if f.link is Link.CONTENTS]
         fresh = after.state is State.FRESH

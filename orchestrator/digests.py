@@ -97,6 +97,10 @@ class Digests:
             raise found
         return found
 
+    def look_again(self) -> None:
+        """Forget what was seen: the next question about any file is asked of the file."""
+        self._known.clear()
+
     def load(self, paths: Iterable[str]) -> None:
         """Read many files at once, in parallel threads (hashing runs outside of the interpreter's lock)."""
         wanted = [p for p in dict.fromkeys(paths) if p not in self._known]

@@ -127,6 +127,7 @@ class _Table:
         return self.lines.find(self.path, None)
 
 
+@functools.lru_cache(maxsize=4)
 def parse_targets(text: str) -> Project:
     """Read targets.toml. Raises `ConfigurationError` with the line and key of the first fault."""
     try:
