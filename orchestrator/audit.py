@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.copies import Found, Group, Original, group_copies
 from orchestrator.errors import ConfigurationError
-from orchestrator.gate import admit
 from orchestrator.loader import Loaded, libraries_of
-from orchestrator.model import State
+from orchestrator.model import State, Verdict
 from orchestrator.object_files import member_opener, open_object
 from orchestrator.objects.traces import Traces, read_traces
 from orchestrator.objects.window import Malformed
@@ -34,15 +33,17 @@ class Audit:
     """Files with code that were read."""
 
 
-def originals_of(root: Path, names: Sequence[str] = ()) -> tuple[Original, ...]:
-    """The artifacts of a project's targets as they are recorded; those never built are left out."""
-    workspace = Workspace(root)
+def originals_of(workspace: Workspace, verdicts: Iterable[Verdict]) -> tuple[Original, ...]:
+    """The artifacts of targets as they are recorded; those never built are left out.
+
+    ``verdicts`` are what the gate says of them now.
+    """
     found = []
-    for verdict in admit(root, names).verdicts:
+    for verdict in verdicts:
         manifest, _problem = read_manifest(workspace, verdict.target)
         if manifest is None:
             continue
-        path = root / manifest.product.path
+        path = workspace.root / manifest.product.path
         try:
             traces = read_traces(open_object(path), member_opener(path))
         except (Malformed, ConfigurationError):
@@ -86,7 +87,7 @@ def search(
             loads.setdefault(real, []).append((program.path, library.why))
     found: list[Found] = []
     unreadable = []
-    for path in sorted(_candidates(folders, _passed_over(workspace))):
+    for path in sorted(_candidates(folders, workspace)):
         advance(str(path))
         try:
             traces = read_traces(open_object(path), member_opener(path))
@@ -100,13 +101,6 @@ def search(
     return Audit(groups, tuple(unreadable), tuple(unresolved), len(found))
 
 
-def _passed_over(workspace: Workspace | None) -> frozenset[Path]:
-    """Folders of the tool's own, in which nothing lies that anything runs."""
-    if workspace is None:
-        return frozenset()
-    return frozenset({workspace.work.resolve(), workspace.toolchain.resolve()})
-
-
 def _traces_or_fail(path: Path) -> Traces:
     try:
         return read_traces(open_object(path), member_opener(path))
@@ -114,19 +108,26 @@ def _traces_or_fail(path: Path) -> Traces:
         raise fault.inside(str(path)) from None
 
 
-def _candidates(folders: Sequence[Path], passed_over: frozenset[Path]) -> set[Path]:
-    """Files that begin as objects do, links resolved, each once."""
+def _candidates(folders: Sequence[Path], workspace: Workspace | None) -> set[Path]:
+    """Files that begin as objects do, in the folders that are there; none of the tool's own work."""
+    passed_over = {workspace.work.resolve(), workspace.toolchain.resolve()} if workspace else set()
     found = set()
     for folder in folders:
         if not folder.is_dir():
             raise ConfigurationError(f"{folder} is no folder", remedy="check the path")
-        for parent, names, files in os.walk(folder):
-            names[:] = [
-                name
-                for name in names
-                if name not in _IGNORED_FOLDERS and Path(parent, name).resolve() not in passed_over
-            ]
-            found |= {path.resolve() for name in files if _holds_code(path := Path(parent, name))}
+        found |= object_files(folder, lambda inner: inner.resolve() not in passed_over)
+    return found
+
+
+def object_files(folder: Path, enters: Callable[[Path], bool]) -> set[Path]:
+    """Files below a folder that begin as objects do, links resolved, each once.
+
+    ``enters`` is asked of each folder below it.
+    """
+    found = set()
+    for parent, names, files in os.walk(folder):
+        names[:] = [name for name in names if name not in _IGNORED_FOLDERS and enters(Path(parent, name))]
+        found |= {path.resolve() for name in files if _holds_code(path := Path(parent, name))}
     return found
 
 

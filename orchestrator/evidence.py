@@ -75,9 +75,12 @@ class Observer:
             *artifact,
             *(self._check_contents(manifest, action.target) if _all_match(artifact) else ()),
         )
+        required = FILES_AND_PLAN | ({Link.MEMBERS} if action.target.uses else frozenset())
+        if not _all_match(artifact):  # what is in other bytes than the recorded ones is no question
+            required -= {Link.CONTENTS}
         return Evidence(
             name,
-            FILES_AND_PLAN | ({Link.MEMBERS} if action.target.uses else frozenset()),
+            required,
             (*observations, *(_recipe(manifest, action, tools) if _all_match(observations) else ())),
         )
 

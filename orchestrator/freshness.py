@@ -27,6 +27,17 @@ def judge(evidence: Evidence) -> Verdict:
     return Verdict(evidence.target, state, tuple(findings), tuple(sorted(matches.items())))
 
 
+def combine(verdict: Verdict, more: Evidence) -> Verdict:
+    """A verdict and what was looked at besides: the worse state, all findings, all matches."""
+    other = judge(more)
+    states = (verdict.state, other.state)
+    worst = next((state for state in (State.STALE, State.UNPROVEN) if state in states), State.FRESH)
+    matches = Counter(dict(verdict.matches)) + Counter(dict(other.matches))
+    return Verdict(
+        verdict.target, worst, (*verdict.findings, *other.findings), tuple(sorted(matches.items()))
+    )
+
+
 def _matches(observation: Observation) -> bool:
     return observation.recorded is not None and observation.recorded == observation.observed
 

@@ -17,6 +17,7 @@ from orchestrator.cli.object_tables import new_table, print_table
 from orchestrator.cli.terminal import items_progress, result_console
 from orchestrator.copies import CopyState, Group
 from orchestrator.errors import AnswerIsNo, ConfigurationError, Undecided
+from orchestrator.gate import admit
 from orchestrator.processes import Mapped, mapped_artifacts
 from orchestrator.workspace import Workspace, find_root
 
@@ -39,7 +40,7 @@ def command(folders: tuple[Path, ...], programs: tuple[Path, ...], processes: bo
     a file could not be read or a program's library was not found.
     """
     workspace = _workspace()
-    originals = originals_of(workspace.root) if workspace else ()
+    originals = originals_of(workspace, admit(workspace.root, ()).verdicts) if workspace else ()
     places = folders or _default_folders(workspace)
     with items_progress("audit") as advance:
         audit = search(places, originals, programs, os.environ, advance, workspace)

@@ -102,10 +102,10 @@ def _process_verdicts(targets: tuple[str, ...], pids: tuple[int, ...]) -> tuple[
     from orchestrator.processes import process_verdict
     from orchestrator.situation import read_project
 
-    root = find_root(Path.cwd())
-    project = read_project(Workspace(root))
+    workspace = Workspace(find_root(Path.cwd()))
+    project = read_project(workspace)
     asked = [target for target in project.targets if not targets or target.name in targets]
-    originals = originals_of(root, targets)
+    originals = originals_of(workspace, admit(workspace.root, targets).verdicts)
     return tuple(process_verdict(asked, originals, pid, named=bool(targets)) for pid in pids)
 
 

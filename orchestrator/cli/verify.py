@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from rich.table import Table
 
 from orchestrator.cli.object_tables import new_table
 from orchestrator.cli.safe_text import visible
-from orchestrator.cli.terminal import result_console
+from orchestrator.cli.terminal import items_progress, result_console
 from orchestrator.errors import AnswerIsNo, ConfigurationError, Refused
 from orchestrator.foreign.admission import (
     Checked,
@@ -31,6 +31,7 @@ from orchestrator.rebuild import Rebuilt, rebuild
 from orchestrator.rebuild_report import rebuilt_fields, rebuilt_lines
 from orchestrator.recorded import check_contents, read_manifest
 from orchestrator.situation import read_project
+from orchestrator.stale_copies import observe_copies, with_copies
 from orchestrator.targets import select
 from orchestrator.verdict_report import verdict_fields, verdict_lines
 from orchestrator.workspace import Workspace, find_root
@@ -54,12 +55,30 @@ _DEMANDS = {
 @click.option("--rebuild", "again", is_flag=True, help="Build each a second time, cleanly, and compare.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
-    """Check TARGETS (default: all) link by link: plan, inputs, toolchain, artifact, contents, stamp,
-    and members: the products of other targets that went in.
+    """Check TARGETS (default: all) level by level.
+
+    \b
+    plan         targets.toml, variables and tools, planned again, give the recorded command
+    inputs       every file that the compile read, and every name that it did not find
+    toolchain    every program and library that took part
+    artifact     its bytes
+    contents     kind, architecture, and what `expect` in targets.toml demands
+    stamp        the recipe that the artifact itself carries
+    members      the products of other targets that went in
+    device-link  linked device code comes from its members' code, function by function
+    copies       files of the artifact's name or stamp elsewhere in the project and in
+                 LD_LIBRARY_PATH: a stale one is a finding (`freshproof audit` finds more)
 
     Every file is read in full. Where `freshproof run` recorded a build, its products are checked as well, and
     the processes that still run what it replaced. With --rebuild, what is fresh is also built a second time:
     cubins, fat binaries and PTX must come out byte for byte, the rest up to noise such as temporary names.
+
+    \b
+    Examples:
+      freshproof verify
+      freshproof verify kernels --rebuild
+      freshproof verify --json | jq '.targets[] | select(.state != "fresh")'
+
     Exit codes: 0 all are fresh (and the same), 1 a second build differs, 5 one is stale or unproven.
     """
     recorded = None if targets else open_record(Path.cwd())
@@ -69,7 +88,10 @@ def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
         return _show_recorded(Admission((), ()), {}, check_all(*recorded, os.environ), as_json)
     workspace = Workspace(find_root(Path.cwd()))
     admission = admit(workspace.root, targets)
-    details = _details(workspace, admission)
+    with items_progress("looking for copies") as advance:
+        copies = observe_copies(workspace, admission.verdicts, os.environ, advance)
+    details = _details(workspace, admission, copies)
+    admission = with_copies(admission, copies)
     if recorded is not None and not again:
         return _show_recorded(admission, details, check_all(*recorded, os.environ), as_json)
     rebuilt: tuple[Rebuilt, ...] = ()
@@ -109,6 +131,7 @@ class _Detail:
 
     manifest: Manifest
     contents: tuple[Observation, ...]
+    copies: tuple[Observation, ...]
 
     def checked(self) -> dict[Link, str]:
         """What was compared, link by link, in words."""
@@ -121,11 +144,18 @@ class _Detail:
             Link.TOOLCHAIN: f"{tools:,} files of CUDA {record.toolkit_version} and the host compiler",
             Link.ARTIFACT: f"{record.product.digest}, {record.product.size:,} bytes",
             Link.CONTENTS: ", ".join(dict.fromkeys(_demand(o) for o in self.contents if o.code in _DEMANDS)),
+            Link.DEVICE_LINK: ", ".join(_found(self.contents, Link.DEVICE_LINK)),
+            Link.COPIES: ", ".join(_found(self.copies, Link.COPIES)),
         }
 
     def stamps(self) -> list[str]:
         """The stamps found."""
         return [one.observed or "" for one in self.contents if one.code.startswith("stamp-")]
+
+
+def _found(observations: Iterable[Observation], link: Link) -> Iterator[str]:
+    """What was found as it should be, in words."""
+    return (o.observed for o in observations if o.link is link and o.observed and o.observed == o.recorded)
 
 
 def _demand(observation: Observation) -> str:
@@ -134,13 +164,16 @@ def _demand(observation: Observation) -> str:
     return f"{name} {observation.observed}" if observation.code in ("kind-differs", "arch-differs") else name
 
 
-def _details(workspace: Workspace, admission: Admission) -> dict[str, _Detail]:
+def _details(
+    workspace: Workspace, admission: Admission, copies: Mapping[str, tuple[Observation, ...]]
+) -> dict[str, _Detail]:
     found = {}
     names = [verdict.target for verdict in admission.verdicts if verdict.state is State.FRESH]
     for target in select(read_project(workspace), names) if names else ():
         manifest, _problem = read_manifest(workspace, target.name)
         if manifest is not None:
-            found[target.name] = _Detail(manifest, check_contents(workspace, manifest, target))
+            contents = check_contents(workspace, manifest, target)
+            found[target.name] = _Detail(manifest, contents, copies.get(target.name, ()))
     return found
 
 
@@ -174,8 +207,8 @@ def _levels(verdict: Verdict, detail: _Detail | None) -> Iterator[tuple[str, int
         count = matches.get(link, 0) - (len(stamps) if link is Link.CONTENTS else 0)
         if count or findings[link]:
             yield link, count, findings[link], checked.get(link, "")
-    if stamps or findings["stamp"]:
-        yield "stamp", len(stamps), findings["stamp"], stamps[0] if stamps else ""
+        if link is Link.CONTENTS and (stamps or findings["stamp"]):
+            yield "stamp", len(stamps), findings["stamp"], stamps[0] if stamps else ""
 
 
 def _document(admission: Admission, details: dict[str, _Detail]) -> dict[str, Any]:

@@ -24,7 +24,8 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for module in (gate_module, verify_module):
         monkeypatch.setattr(module, "admit", lambda root, names: OWN)
-    monkeypatch.setattr(verify_module, "_details", lambda workspace, admission: {})
+    monkeypatch.setattr(verify_module, "_details", lambda *_: {})
+    monkeypatch.setattr(verify_module, "observe_copies", lambda *_: {})
     return tmp_path
 
 
