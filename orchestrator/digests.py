@@ -17,7 +17,7 @@ from pathlib import Path
 
 from orchestrator.canonical import encode
 from orchestrator.model import Digest
-from orchestrator.workspace import write_atomically
+from orchestrator.workspace import keep_if_possible
 
 Signature = tuple[int, int, int, int, int]
 """Device, inode, size, modification time and change time in nanoseconds."""
@@ -115,7 +115,7 @@ class Digests:
     def save(self) -> None:
         """Keep the signatures for the next build. Failing to is no fault."""
         if self._memory_file is not None and self._changed:
-            write_atomically(self._memory_file, encode(self._memory))
+            keep_if_possible(self._memory_file, encode(self._memory))
             self._changed = False
 
     def _find_all(self, paths: list[str]) -> list[Digest | Unreadable | None]:

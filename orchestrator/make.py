@@ -7,6 +7,7 @@ artifact, or none.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -28,10 +29,15 @@ from orchestrator.process import Ended, Runner
 from orchestrator.recorded import Records
 from orchestrator.targets import FILE, unit_of
 from orchestrator.toolchain import Toolchain
-from orchestrator.workspace import Workspace, fresh_folder, link_atomically, write_atomically
+from orchestrator.workspace import Workspace, fresh_folder, link_atomically, room_left, write_atomically
 
 _CLOCK_SECONDS = 0.5
 """By which the clock may drift from the monotonic one during a command; change times rest on it."""
+
+_LITTLE_ROOM = 1 << 20
+"""With fewer bytes left on the disk, that is why a command failed, whatever it says: cicc and ptxas end in a
+segmentation fault there.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,17 @@ class Maker:
 
         Raises `BuildFailed`, or `Missing` if a tool is, or room on the disk.
         """
+        try:
+            manifest = self._make(action, means)
+        except BuildFailed as error:
+            self._check_room(error)
+            raise
+        finally:
+            shutil.rmtree(self.workspace.root / work_folder(action.target), ignore_errors=True)
+        self.point_to(action, manifest.product.path)
+        return manifest
+
+    def _make(self, action: Action, means: Means) -> Manifest:
         name = action.target.name
         ended, closure = self._run_undisturbed(action, means)
         recipe = records.recipe_digest(action, closure, means.members, means.tools)
@@ -88,8 +105,6 @@ class Maker:
             log=self.workspace.relative(self.workspace.log(name)),
         )
         self.records.write(manifest)
-        shutil.rmtree(self.workspace.root / work_folder(action.target), ignore_errors=True)
-        self.point_to(action, product.path)
         return manifest
 
     def remake(self, action: Action, means: Means) -> bytes:
@@ -129,6 +144,15 @@ class Maker:
             f"{name}: not recorded, since its inputs keep changing:\n{last}",
             remedy="build again when the files are at rest",
         )
+
+    def _check_room(self, error: BuildFailed) -> None:
+        """Raise `Missing` with the words of ``error`` if a full disk is behind it."""
+        left = room_left(self.workspace.root)
+        if left < _LITTLE_ROOM or os.strerror(errno.ENOSPC) in error.what:
+            raise Missing(
+                f"{error.what}\nthe disk is full: {left // 1024} KiB are left for {self.workspace.root}",
+                remedy="free some space, then build again: nothing half-written counts",
+            ) from error
 
     def _check_sources(self, action: Action) -> None:
         for source in action.target.sources:

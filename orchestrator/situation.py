@@ -29,7 +29,7 @@ from orchestrator.toolchain import (
     host_compiler_flags,
     search_path,
 )
-from orchestrator.workspace import Workspace, write_atomically
+from orchestrator.workspace import Workspace, keep_if_possible
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class _Answers:
 
     def save(self) -> None:
         if self._file is not None and self._changed:
-            write_atomically(self._file, encode(self._kept))
+            keep_if_possible(self._file, encode(self._kept))
 
 
 def _seen(nvcc: str, path: str, components: Sequence[Sequence[str]]) -> list[list[Any]]:

@@ -129,6 +129,12 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644, *, durable: boo
             temporary.unlink(missing_ok=True)
 
 
+def keep_if_possible(path: Path, data: bytes) -> None:
+    """Write what only saves time, such as a cache: a disk that does not take it is no fault."""
+    with contextlib.suppress(Missing):
+        write_atomically(path, data)
+
+
 def link_atomically(link: Path, to: str) -> None:
     """Let a symbolic link hold ``to``, replacing the old one in one step."""
     with explained(link):
@@ -142,6 +148,12 @@ def link_atomically(link: Path, to: str) -> None:
 def _beside(path: Path) -> Path:
     """A name in the same folder that no other process or thread uses."""
     return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
+
+
+def room_left(folder: Path) -> int:
+    """Bytes that can still be written to the disk of ``folder``."""
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize
 
 
 def fresh_folder(path: Path) -> None:

@@ -132,6 +132,24 @@ def test_a_full_disk_is_explained(monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_the_disk_takes_half_of_is_not_there_and_the_old_one_is(tmp_path):
+    """A real write that stops half-way: the process may write 4 KiB a file."""
+    path = tmp_path / "f"
+    path.write_bytes(b"old")
+    code = (
+        "import resource, sys\nfrom pathlib import Path\nfrom orchestrator.errors import Missing\n"
+        "from orchestrator.workspace import keep_if_possible, write_atomically\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "path = Path(sys.argv[1])\nkeep_if_possible(path, bytes(8192))\n"
+        "try: write_atomically(path, bytes(8192))\n"
+        "except Missing as error: print(error.what, error.remedy)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"cannot write {path}: File too large")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_links_are_replaced_in_one_step(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text(name)
