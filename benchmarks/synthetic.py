@@ -14,12 +14,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.errors import FreshproofError
 from prover import setup, synth
 from prover.formats.wtns import write_wtns
 from prover.loading import artifact_from_orchestrator, checkout, open_generator
 from prover.params import CURVES, Curve
-from prover.worker import serve
+from prover.worker import Job, serve
 
 if TYPE_CHECKING:
     from prover.loading import FindArtifact
@@ -60,14 +59,18 @@ def main() -> int:
     parser.add_argument("--log-domain", type=int, required=True)
     parser.add_argument("--binary", type=float, default=0.0, help="share of the wires that are 0 or 1")
     parser.add_argument("--backend", required=True)
+    parser.add_argument("--gpu-memory", type=float, metavar="GB", help="memory of the GPU to use at most")
+    parser.add_argument("--cold", action="store_true", help="time each sample from the key file on")
     options = parser.parse_args()
     curve = next(c for c in CURVES if c.name == options.curve)
-    try:
-        files = ensure(curve, options.log_domain, options.binary, options.backend, artifact_from_orchestrator)
-    except FreshproofError as error:
-        print(f"{error.what}\n  {error.remedy}", file=sys.stderr)
-        return error.exit_code
-    return serve(*files, options.backend)
+    gpu_memory = None if options.gpu_memory is None else round(options.gpu_memory * 1e9)
+
+    def job() -> Job:
+        shape = (curve, options.log_domain, options.binary)
+        files = ensure(*shape, options.backend, artifact_from_orchestrator)
+        return Job(*files, options.backend, gpu_memory, options.cold)
+
+    return serve(job)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from orchestrator.errors import AnswerIsNo, BrokenRun, ConfigurationError
 from orchestrator.spans import divide
 from prover.loading import BACKENDS
 from prover.params import CURVES, curve_by_name
+from prover.phases import since_process_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +37,12 @@ backend_option = click.option(
     type=click.Choice(BACKENDS),
     required=True,
     help="What does the arithmetic. Never falls back.",
+)
+gpu_memory_option = click.option(
+    "--gpu-memory",
+    type=click.FloatRange(0, min_open=True),
+    metavar="GB",
+    help="Memory of the GPU to use at most, in 10^9 bytes; a key that does not fit is streamed.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output.")
 
@@ -56,6 +64,7 @@ def main() -> None:
 @click.option("--proof", type=FILE, required=True, help="Where to write the proof.")
 @click.option("--public", type=FILE, required=True, help="Where to write the public signals.")
 @backend_option
+@gpu_memory_option
 @click.option("--r1cs", type=FILE, help="The circuit: checked first, so that a false witness is explained.")
 @click.option("--test-blinders", type=(int, int), metavar="R S", help=f"TESTS ONLY: {DETERMINISTIC}.")
 @json_option
@@ -65,6 +74,7 @@ def prove(
     proof: Path,
     public: Path,
     backend: str,
+    gpu_memory: float | None,
     r1cs: Path | None,
     test_blinders: tuple[int, int] | None,
     as_json: bool,
@@ -72,10 +82,11 @@ def prove(
     """Prove, check the proof with an independent pairing library, and write proof and public signals."""
     from prover.formats.snarkjs import proof_json, public_json
     from prover.formats.wtns import read_wtns
-    from prover.loading import artifact_from_gate
+    from prover.loading import gated
     from prover.output import write_all
     from prover.session import Session
 
+    before = {"process start": since_process_start()}
     _require_distinct(zkey=zkey, wtns=wtns, proof=proof, public=public)
     console = Console(stderr=True, highlight=False, markup=False)
     witness = read_wtns(wtns)
@@ -83,16 +94,22 @@ def prove(
         raise ConfigurationError("--test-blinders: r and s must be at least 0 and below the group order")
     if r1cs is not None:
         _require_satisfied(r1cs, wtns)
-    with Session.open(zkey, backend, artifact_from_gate, _say(console)) as session:
+    start_ns = time.monotonic_ns()
+    find_artifact = gated(backend, witness.curve)
+    before["gate"] = time.monotonic_ns() - start_ns
+    with Session.open(zkey, backend, find_artifact, _say(console), _bytes(gpu_memory)) as session:
         outcome = session.prove(witness, test_blinders)
     _require_valid(outcome)
+    cold = session.opening.before(outcome)
     curve = session.key.curve
     write_all({public: public_json(outcome.public), proof: proof_json(curve, outcome.proof)})
-    console.print(_phase_table(outcome))
+    console.print(_phase_table(outcome, cold, before))
     if outcome.deterministic:
         console.print(DETERMINISTIC, style="bold yellow", soft_wrap=True)
     if as_json:
-        click.echo(json.dumps(_report(session, outcome, proof, public), indent=1))
+        click.echo(
+            json.dumps(_report(session, outcome, proof, public) | _cold_report(cold, before), indent=1)
+        )
     else:
         click.echo(f"{proof}: valid ({outcome.check.by}); public signals in {public}")
 
@@ -135,7 +152,17 @@ def _require_satisfied(r1cs: Path, wtns: Path) -> None:
         )
 
 
-def _phase_table(outcome: Outcome) -> Table:
+def _bytes(gigabytes: float | None) -> int | None:
+    return None if gigabytes is None else round(gigabytes * 1e9)
+
+
+def _cold_report(cold: Outcome, before: dict[str, int]) -> dict[str, Any]:
+    """From the key file to the first proof, and what this process did before it."""
+    spans = [asdict(span) for span in cold.spans]
+    return {"cold_start": {"total_ns": cold.t1_ns - cold.t0_ns, "spans": spans, "before_ns": before}}
+
+
+def _phase_table(outcome: Outcome, cold: Outcome, before: dict[str, int]) -> Table:
     division = divide(outcome.t0_ns, outcome.t1_ns, outcome.spans)
     table = Table("phase", "clock", box=None, header_style="bold")
     table.add_column("ms", justify="right")
@@ -152,6 +179,12 @@ def _phase_table(outcome: Outcome) -> Table:
     table.add_section()
     add("proof", "host", division.total_ns)
     table.add_row("check (after it)", "host", f"{outcome.check.seconds * 1e3:.3f}", "")
+    table.add_section()
+    for span in cold.spans[: len(cold.spans) - len(outcome.spans)]:
+        table.add_row(span.name, span.clock, f"{(span.t1_ns - span.t0_ns) / 1e6:.3f}", "")
+    table.add_row("key file to first proof", "host", f"{(cold.t1_ns - cold.t0_ns) / 1e6:.3f}", "")
+    for name, ns in before.items():
+        table.add_row(f"{name} (before it)", "host", f"{ns / 1e6:.3f}", "")
     return table
 
 
@@ -168,6 +201,7 @@ def _report(session: Session, outcome: Outcome, proof: Path, public: Path) -> di
         "backend": backend.name,
         "loaded": [entry.as_json() for entry in backend.loaded],
         "device": backend.device,
+        "arrangement": backend.arrangement,
         "zero_knowledge": not outcome.deterministic,
         "warning": DETERMINISTIC if outcome.deterministic else None,
         "check": outcome.check.as_json(),
@@ -212,11 +246,13 @@ def verify(vk: Path | None, zkey: Path | None, public: Path, proof: Path, as_jso
 @click.option("--zkey", type=FILE, required=True)
 @click.option("--wtns", type=FILE, required=True)
 @backend_option
-def worker(zkey: Path, wtns: Path, backend: str) -> int:
+@gpu_memory_option
+@click.option("--cold", is_flag=True, help="Time each sample from the key file on, not from the witness.")
+def worker(zkey: Path, wtns: Path, backend: str, gpu_memory: float | None, cold: bool) -> int:
     """Serve proofs to `freshproof bench` (not for use by hand)."""
-    from prover.worker import serve
+    from prover.worker import Job, serve
 
-    return serve(zkey, wtns, backend)
+    return serve(lambda: Job(zkey, wtns, backend, _bytes(gpu_memory), cold))
 
 
 @cli.command()
@@ -285,9 +321,9 @@ def synth(
 
 
 def _generator(backend: str, curve: Curve) -> PointGenerator:
-    from prover.loading import artifact_from_gate, open_generator
+    from prover.loading import gated, open_generator
 
-    return open_generator(backend, curve, artifact_from_gate)
+    return open_generator(backend, curve, gated(backend, curve))
 
 
 def _write_key(

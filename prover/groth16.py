@@ -62,25 +62,26 @@ def prove(key: ProvingKey, witness: NDArray[np.uint8], r: int, s: int, backend: 
 
     A witness that does not satisfy the circuit gives a proof that no verifier accepts: check the result.
     """
-    in_g1, in_g2 = backend.combine_g1, backend.combine_g2
+    in_g1, in_g2, order = backend.combine_g1, backend.combine_g2, key.curve.r
     w = backend.witness(witness)
-    sums = [
-        backend.msm_g2("b_g2_query", w),
-        backend.msm_g1("a_query", w),
-        backend.msm_g1("b_g1_query", w),
-        backend.msm_g1("l_query", w[key.n_public + 1 :]),
-        backend.msm_g1("h_query", quotient(w, backend)),
-    ]
+    wb_g2 = backend.msm_g2("b_g2_query", w)
+    x = quotient(w, backend)
+    wa, wb = backend.msm_g1("a_query", w), backend.msm_g1("b_g1_query", w)
+    wl, xh = backend.msm_g1("l_query", w[key.n_public + 1 :]), backend.msm_g1("h_query", x)
     with backend.phases.span("blind"):  # a backend that works beside us is still summing
-        r_delta, s_delta = (in_g1([k], [key.delta_g1]) for k in (r, s))
+        r_delta, s_delta, rs_delta = (in_g1([k], [key.delta_g1]) for k in (r, s, -r * s % order))
         s_delta_g2 = in_g2([s], [key.delta_g2])
 
-    wb_g2, wa, wb, wl, h = backend.fetch(sums)
+    sum_a, sum_b = backend.fetch([wa, wb])  # the first to be ready: what needs them is done beside the others
+    with backend.phases.span("combine A"):
+        A = in_g1([1, 1, 1], [key.alpha_g1, sum_a, r_delta])
+        B_g1 = in_g1([1, 1, 1], [key.beta_g1, sum_b, s_delta])
+        blinding = in_g1([s, r, 1], [A, B_g1, rs_delta])
+
+    sum_b_g2, sum_l, sum_h = backend.fetch([wb_g2, wl, xh])
     with backend.phases.span("combine"):
-        A = in_g1([1, 1, 1], [key.alpha_g1, wa, r_delta])
-        B = in_g2([1, 1, 1], [key.beta_g2, wb_g2, s_delta_g2])
-        B_g1 = in_g1([1, 1, 1], [key.beta_g1, wb, s_delta])
-        C = in_g1([1, 1, s, r, -r * s % key.curve.r], [wl, h, A, B_g1, key.delta_g1])
+        B = in_g2([1, 1, 1], [key.beta_g2, sum_b_g2, s_delta_g2])
+        C = in_g1([1, 1, 1], [sum_l, sum_h, blinding])
     return Proof(A, B, C)
 
 

@@ -18,7 +18,7 @@ from prover.artifact import Artifact
 from prover.backends import PointGenerator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from orchestrator.model import Admission
     from prover.backends import Backend
@@ -29,8 +29,15 @@ if TYPE_CHECKING:
 BACKENDS = ("host", "cuda", "reference")
 
 
-def open_backend(name: str, curve: Curve, find_artifact: FindArtifact) -> Backend:
-    """The backend asked for, its code loaded. Raises `Missing` or `Refused`; never falls back."""
+def open_backend(
+    name: str, curve: Curve, find_artifact: FindArtifact, gpu_memory: int | None = None
+) -> Backend:
+    """The backend asked for, its code loaded. Raises `Missing` or `Refused`; never falls back.
+
+    ``gpu_memory``: bytes of the GPU to use at most; `ConfigurationError` for a backend that uses none.
+    """
+    if gpu_memory is not None and name != "cuda":
+        raise ConfigurationError(f"the {name} backend uses no GPU memory", remedy="leave --gpu-memory out")
     if name == "reference":
         from prover.backends.reference import ReferenceBackend
 
@@ -44,7 +51,7 @@ def open_backend(name: str, curve: Curve, find_artifact: FindArtifact) -> Backen
         from prover.backends.cuda import CudaBackend, open_gpu
 
         gpu = open_gpu()  # without a GPU, that is the news, and not what the gate says of the cubins
-        cuda: Backend = CudaBackend(gpu, curve, find_artifact)
+        cuda: Backend = CudaBackend(gpu, curve, find_artifact, gpu_memory)
         return cuda
     raise ConfigurationError(f"no backend {name!r}", remedy=f"choose one of {', '.join(BACKENDS)}")
 
@@ -59,14 +66,39 @@ def open_generator(name: str, curve: Curve, find_artifact: FindArtifact) -> Poin
 
 def artifact_from_gate(target: str) -> Artifact:
     """The fresh artifact of this checkout. Raises `Refused` with every finding when it is not fresh."""
+    return _admitted([target])[target]
+
+
+def gated(name: str, curve: Curve) -> FindArtifact:
+    """What a backend loads, by one question to the gate: each digests the whole toolchain.
+
+    Raises as `artifact_from_gate`, and `Missing` when the backend is the GPU's and there is none.
+    """
+    targets: Sequence[str] = (f"host-{curve.name}",) if name == "host" else ()
+    if name == "cuda":
+        from prover.backends import cuda
+
+        cuda.open_gpu()
+        targets = cuda.targets(curve)
+    artifacts = _admitted(targets)
+    return lambda target: artifacts[target] if target in artifacts else artifact_from_gate(target)
+
+
+def _admitted(targets: Sequence[str]) -> dict[str, Artifact]:
+    if not targets:
+        return {}
     from orchestrator.gate import admit
 
     root = checkout()
-    admission = admit(root, [target])
+    admission = admit(root, targets)
     if not admission.admitted:
-        raise Refused(_findings(admission, target), remedy=f"freshproof build {target}")
-    (admitted,) = admission.artifacts
-    return Artifact(target, root / admitted.path, admitted.digest, admitted.stamp, admitted.arch)
+        stale = [v.target for v in admission.verdicts if v.state is not State.FRESH] or targets
+        raise Refused(_findings(admission, targets), remedy=f"freshproof build {' '.join(stale)}")
+    return {
+        a.target: Artifact(a.target, root / a.path, a.digest, a.stamp, a.arch)
+        for a in admission.artifacts
+        if a.target in targets
+    }
 
 
 def artifact_from_orchestrator(target: str) -> Artifact:
@@ -98,11 +130,11 @@ def checkout() -> Path:
     )
 
 
-def _findings(admission: Admission, target: str) -> str:
+def _findings(admission: Admission, targets: Sequence[str]) -> str:
     lines = [
         f"{verdict.target} is {verdict.state}: {finding.message}"
         for verdict in admission.verdicts
         if verdict.state is not State.FRESH
         for finding in verdict.findings
     ]
-    return "\n  ".join(lines) or f"the gate admitted nothing for {target}"
+    return "\n  ".join(lines) or f"the gate admitted nothing for {', '.join(targets)}"

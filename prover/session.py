@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from prover import groth16
@@ -11,6 +11,7 @@ from prover.check import Check, Checker
 from prover.formats.wtns import require_match
 from prover.formats.zkey import ProvingKey, read_zkey
 from prover.loading import open_backend
+from prover.phases import Phases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,33 +40,57 @@ class Outcome:
     """Made with given r and s: not zero-knowledge."""
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a key file became ready for proofs."""
+
+    t0_ns: int
+    """The file is about to be read."""
+    spans: tuple[Span, ...]
+
+    def before(self, first: Outcome) -> Outcome:
+        """The first proof, timed from the key file on."""
+        return replace(first, t0_ns=self.t0_ns, spans=(*self.spans, *first.spans))
+
+
 class Session:
     """One key on one backend. Use as a context manager: leaving it scrubs what held a witness."""
 
-    def __init__(self, key: ProvingKey, backend: Backend, checker: Checker) -> None:
+    def __init__(self, key: ProvingKey, backend: Backend, checker: Checker, opening: Opening) -> None:
         self.key = key
         self.backend = backend
+        self.opening = opening
         self._checker = checker
 
     @classmethod
     def open(
-        cls, zkey: Path, backend_name: str, find_artifact: FindArtifact, say: Callable[[str], None]
+        cls,
+        zkey: Path,
+        backend_name: str,
+        find_artifact: FindArtifact,
+        say: Callable[[str], None],
+        gpu_memory: int | None = None,
     ) -> Session:
         """Read a key, check every point of it, and make it resident.
 
         Raises `MalformedFile` for anything wrong with the key, and what `open_backend` raises.
         """
-        key = read_zkey(zkey)
+        phases, t0_ns = Phases(), time.monotonic_ns()
+        with phases.span("key read"):
+            key = read_zkey(zkey)
         say(f"{zkey.name}: {key.curve.name}, {key.n_constraints} constraints, domain 2^{key.log_domain}")
-        checker = Checker(key.verification_key(), source=zkey)
-        backend = open_backend(backend_name, key.curve, find_artifact)
+        with phases.span("verification key"):
+            checker = Checker(key.verification_key(), source=zkey)
+        with phases.span("code loaded"):
+            backend = open_backend(backend_name, key.curve, find_artifact, gpu_memory)
         for entry in backend.loaded:
             say(f"{entry.target}: loaded, {entry.how}, {entry.digest}")
+        backend.phases = phases
         backend.load(key)
-        say(f"key resident on the {backend.name} backend; checking its points")
-        _require_points(key, backend)
-        backend.phases.drain()
-        return cls(key, backend, checker)
+        say("".join(f"{name}: {value}; " for name, value in backend.arrangement.items()) + "key loaded")
+        with phases.span("points checked"):
+            _require_points(key, backend)
+        return cls(key, backend, checker, Opening(t0_ns, phases.drain()))
 
     def prove(self, witness: Witness, blinders: tuple[int, int] | None = None) -> Outcome:
         """Make a proof and check it; r and s come from the operating system unless given (tests only).

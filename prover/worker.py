@@ -2,6 +2,7 @@
 
 JSON lines: requests on standard input, answers on the descriptor FRESHPROOF_FD. The key is loaded once; the
 timed region of a sample runs from the witness in host memory to the proof's points, and the check follows it.
+A cold sample begins earlier, with the key file: it is read, checked and made resident anew.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import os
 import sys
 import traceback
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,19 +24,37 @@ from prover.loading import artifact_from_orchestrator, checkout
 from prover.session import Session
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from prover.formats.wtns import Witness
+    from prover.session import Outcome
 
 OTHER_FAULT = 6
 """Exit code for a fault that is no typed error: nothing of the run counts."""
 
 
-def serve(zkey: Path, wtns: Path, backend_name: str) -> int:
-    """Answer requests until ``close`` or the end of input; returns the exit code."""
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to serve proofs of, and how."""
+
+    zkey: Path
+    wtns: Path
+    backend: str
+    gpu_memory: int | None = None
+    """Bytes of the GPU to use at most."""
+    cold: bool = False
+    """Each sample begins with the key file; else the key is loaded once, before the first."""
+
+
+def serve(make: Callable[[], Job]) -> int:
+    """Answer requests until ``close`` or the end of input; returns the exit code.
+
+    ``make`` is called first; what it raises reaches the orchestrator as any other fault.
+    """
     answers = _open_answers()
     try:
-        _serve(zkey, wtns, backend_name, answers)
+        _serve(make(), answers)
     except FreshproofError as error:
         _send(answers, _failure(error.what, error.remedy, error.exit_code))
         return error.exit_code
@@ -46,34 +65,38 @@ def serve(zkey: Path, wtns: Path, backend_name: str) -> int:
     return 0
 
 
-def _serve(zkey: Path, wtns: Path, backend_name: str, answers: IO[bytes]) -> None:
-    witness = _in_memory(read_wtns(wtns))
+def _serve(job: Job, answers: IO[bytes]) -> None:
+    witness = read_wtns(job.wtns)
+    session = _open(job)
+    # Outside the mapped file: no sample reads the disk, and it can be erased.
+    words = np.empty_like(witness.words) if job.cold else session.backend.host_words(session.key.n_vars)
     try:
-        _serve_with(witness, zkey, backend_name, answers)
-    finally:
-        witness.words.fill(0)
-
-
-def _serve_with(witness: Witness, zkey: Path, backend_name: str, answers: IO[bytes]) -> None:
-    with Session.open(zkey, backend_name, artifact_from_orchestrator, _say) as session:
-        require_match(witness, session.key.curve, session.key.n_vars, zkey)
-        ready = _ready(session, witness)
+        require_match(witness, session.key.curve, session.key.n_vars, job.zkey)
+        words[:] = witness.words
+        witness = replace(witness, words=words)
+        ready = _ready(session, witness, job)
         _send(answers, ready)
         for line in sys.stdin.buffer:
             request = _parse(line)
             if request["op"] == "close":
                 return
-            answer = _sample(session, witness, request)
+            if job.cold:
+                session.backend.close()
+                session = _open(job)
+            outcome = session.prove(witness)
+            answer = _sample(session.opening.before(outcome) if job.cold else outcome, request)
             require_same_sources(ready["sources"], imported_sources(checkout()))
             _send(answers, answer)
+    finally:
+        words.fill(0)
+        session.backend.close()
 
 
-def _in_memory(witness: Witness) -> Witness:
-    """A copy outside the mapped file: no sample reads the disk, and it can be erased."""
-    return replace(witness, words=np.array(witness.words))
+def _open(job: Job) -> Session:
+    return Session.open(job.zkey, job.backend, artifact_from_orchestrator, _say, job.gpu_memory)
 
 
-def _ready(session: Session, witness: Witness) -> dict[str, Any]:
+def _ready(session: Session, witness: Witness, job: Job) -> dict[str, Any]:
     key, backend = session.key, session.backend
     return {
         "event": "ready",
@@ -91,6 +114,8 @@ def _ready(session: Session, witness: Witness) -> dict[str, Any]:
             "domain": key.domain_size,
             "entries": len(key.coefs),
             "backend": backend.name,
+            "timed from": "key file" if job.cold else "witness",
+            **backend.arrangement,
             "key_digest": key.file.digest(),
             "witness_digest": witness.file.digest(),
         },
@@ -107,8 +132,7 @@ def _parse(line: bytes) -> dict[str, Any]:
     raise BrokenRun(f"a request that the worker does not know: {line[:200]!r}")
 
 
-def _sample(session: Session, witness: Witness, request: dict[str, Any]) -> dict[str, Any]:
-    outcome = session.prove(witness)
+def _sample(outcome: Outcome, request: dict[str, Any]) -> dict[str, Any]:
     return {
         "event": "sample",
         "index": request["index"],

@@ -54,12 +54,19 @@ class Backend(Protocol):
     def load(self, key: ProvingKey) -> None:
         """Make the key's points and matrices resident. Raises `Missing` when memory does not suffice."""
 
+    @property
+    def arrangement(self) -> dict[str, Any]:
+        """How the loaded key is kept, for people and records: words and figures by name; may be empty."""
+
     def check_points(self) -> tuple[str, int] | None:
         """The first point of the loaded key that is not on its curve, as (query, index); ``None`` if all are.
 
         Queries are the attributes of `ProvingKey`: ``a_query``, ``b_g1_query``, ``b_g2_query``, ``l_query``,
         ``h_query``. The identity is on the curve. Coordinates are already known to be below q.
         """
+
+    def host_words(self, n: int) -> NDArray[np.uint8]:
+        """Host memory for a witness of n wires, (n, 32), that `witness` takes in fastest. One at a time."""
 
     def witness(self, words: NDArray[np.uint8]) -> Vector:
         """Take in the witness: shape (n_vars, 32), standard form, each below r."""

@@ -12,29 +12,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orchestrator.errors import Missing
-from prover.backends import ntt_plan
+from prover.backends import ntt_plan, residence
 from prover.backends.cuda_clock import SpanClock
-from prover.backends.cuda_device import Buffer, Gpu, Memory, Stream, checked, open_gpu
+from prover.backends.cuda_device import Buffer, Gpu, Memory, Pinned, Stream, checked, open_gpu
 from prover.backends.cuda_module import LoadedModule
 from prover.backends.cuda_ntt import Ntt
-from prover.backends.cuda_queries import QUERIES, Queries
+from prover.backends.cuda_queries import ResidentQueries, msms_of
 from prover.backends.cuda_setup import Setup
 from prover.backends.cuda_sparse import SparseProducts
 from prover.backends.cuda_staging import Staging
+from prover.backends.cuda_streamed import StreamedQueries
 from prover.backends.host_combine import HostCombine
 from prover.backends.host_setup import HostSetup
-from prover.backends.sparse_plan import compressed_rows
+from prover.backends.residence import QUERIES, Resident
+from prover.backends.sparse_plan import compressed_rows, most_bytes
 from prover.params import SCALAR_BYTES
 from prover.phases import Phases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from prover.artifact import Artifact, Loaded
     from prover.backends import KeyScalars
+    from prover.backends.cuda_msm import Msm
     from prover.backends.cuda_queries import Pending
+    from prover.backends.msm_plan import Group
     from prover.formats.r1cs import ConstraintSystem
     from prover.formats.zkey import ProvingKey
     from prover.params import Curve, G1Point, G2Point
@@ -75,8 +79,17 @@ class CudaBackend:
 
     name = "cuda"
 
-    def __init__(self, gpu: Gpu, curve: Curve, find_artifact: Callable[[str], Artifact]) -> None:
-        """Load the modules. Raises `Missing` and `Refused` as `LoadedModule.load` does."""
+    def __init__(
+        self,
+        gpu: Gpu,
+        curve: Curve,
+        find_artifact: Callable[[str], Artifact],
+        memory_limit: int | None = None,
+    ) -> None:
+        """Load the modules. Raises `Missing` and `Refused` as `LoadedModule.load` does.
+
+        ``memory_limit``: bytes of the GPU to use at most, the driver's own included.
+        """
         self.curve = curve
         self.phases = Phases()
         self.device: dict[str, Any] | None = gpu.as_json()
@@ -88,60 +101,79 @@ class CudaBackend:
             *(m.as_loaded() for m in self._modules.values()),
             self._combine.loaded,
         )
-        self._memory = Memory(gpu)
+        self._memory = Memory(gpu, memory_limit)
         self._clock = SpanClock()
         self._stream = Stream(non_blocking=True)
         self._setup = Setup(self._module("setup"), curve, self._memory, self._stream)
         self._multiply = self._module("fr").kernel("fr_multiply")
         self._quotient = self._module("fr").kernel("fr_quotient")
-        self._key: _ResidentKey | None = None
+        self._key: _LoadedKey | None = None
+        self._host_words: NDArray[np.uint8] | None = None
 
     def load(self, key: ProvingKey) -> None:
         """Make the key's points and matrices resident. Raises `Missing` when memory does not suffice."""
         self.close()
-        groups = {g: [self._module(f"msm-{g}"), self._module("msm-sort")] for g in ("g1", "g2")}
-        queries = Queries(self._gpu, self.curve, groups, self._memory)  # type: ignore[arg-type]
+        groups: dict[Group, list[LoadedModule]] = {
+            "g1": [self._module("msm-g1"), self._module("msm-sort")],
+            "g2": [self._module("msm-g2"), self._module("msm-sort")],
+        }
+        msms = msms_of(self._gpu, self.curve, groups)
         try:
-            self._key = _ResidentKey(key, self._module("fr"), queries, self._memory, self._stream)
+            self._key = _LoadedKey(key, self._module("fr"), msms, self._memory, self._stream, self._combine)
+            self._key.fill(key, self._stream, self.phases)
         except BaseException:
+            self._key = None
             self._memory.release()
             raise
+
+    @property
+    def arrangement(self) -> dict[str, Any]:
+        """Where the key's points are, and the most memory of the GPU that was in use since it was loaded."""
+        peak = self._memory.peak_in_use / 1e9
+        return {"points": self._loaded.plan.describe(), "peak GPU memory": f"{peak:.2f} GB"}
 
     def check_points(self) -> tuple[str, int] | None:
         """The first point of the loaded key that is not on its curve."""
         for query, group in QUERIES.items():
-            points = self._resident.queries.points(query)
-            if points is not None:
-                bad = self._setup.first_off_curve(*points, group)
+            for first, points, count in self._loaded.queries.points(query, self._stream):
+                bad = self._setup.first_off_curve(points, count, group)
                 if bad is not None:
-                    return query, bad
+                    return query, first + bad
         return None
+
+    def host_words(self, n: int) -> NDArray[np.uint8]:
+        """Page-locked: the bus reads it at its own speed. Scrubbed by `close`."""
+        self._host_words = Pinned(n * SCALAR_BYTES, "a witness on the host").array.reshape(n, SCALAR_BYTES)
+        return self._host_words
 
     def witness(self, words: NDArray[np.uint8]) -> DeviceVector:
         """Upload the witness. The clocks are tied here, before the first work of a proof."""
-        key = self._resident
+        key = self._loaded
         self._clock.start(self._stream)
         with self._clock.span("upload witness", self._stream, "main"):
-            key.staging.upload(words, key.witness, self._stream)
+            if words is self._host_words:
+                key.witness.upload(words, self._stream)
+            else:
+                key.staging.upload(words, key.witness, self._stream)
         return DeviceVector(key.witness, len(words))
 
     def sparse_products(self, witness: DeviceVector) -> tuple[DeviceVector, DeviceVector]:
         """A.w and B.w."""
-        key = self._resident
+        key = self._loaded
         with self._clock.span("sparse products", self._stream, "main"):
             key.sparse.run(witness.buffer, key.vectors, self._stream)
         return key.vector(0), key.vector(1)
 
     def multiply(self, a: DeviceVector, b: DeviceVector) -> DeviceVector:
         """a[i] * b[i]"""
-        out = self._resident.vector(2)
+        out = self._loaded.vector(2)
         with self._clock.span("multiply", self._stream, "main"):
             self._elementwise(self._multiply, out, a, b)
         return out
 
     def to_coset(self, *vectors: DeviceVector) -> tuple[DeviceVector, ...]:
         """Two transforms of each vector; vectors that lie side by side go through each pass together."""
-        key = self._resident
+        key = self._loaded
         with self._clock.span("ntt", self._stream, "main"):
             if _adjacent(vectors):
                 together = Buffer(vectors[0].buffer.ptr, sum(v.buffer.nbytes for v in vectors))
@@ -159,15 +191,16 @@ class CudaBackend:
 
     def msm_g1(self, query: str, scalars: DeviceVector) -> Pending:
         """Begin an MSM over G1, after what the main stream has been given so far."""
-        return self._resident.queries.start(query, scalars.buffer, self._stream, self._clock)
+        return self._loaded.queries.start(query, scalars.buffer, self._stream, self._clock)
 
     def msm_g2(self, query: str, scalars: DeviceVector) -> Pending:
         """Begin the MSM over G2."""
-        return self._resident.queries.start(query, scalars.buffer, self._stream, self._clock)
+        return self._loaded.queries.start(query, scalars.buffer, self._stream, self._clock)
 
     def fetch(self, pending: Sequence[Pending]) -> list[Any]:
-        """Wait for MSMs; afterwards the spans of the proof's device work are in `phases`."""
-        points = [self._resident.queries.finish(p) for p in pending]
+        """Wait for MSMs; the spans of all device work that has ended by then are in `phases`."""
+        with self.phases.span("wait for the GPU"):
+            points = [self._loaded.queries.finish(p) for p in pending]
         for span in self._clock.drain():
             self.phases.add(span)
         return points
@@ -186,6 +219,9 @@ class CudaBackend:
             key, self._key = self._key, None
             key.scrub(self._stream)
             self._memory.release()
+        if self._host_words is not None:
+            self._host_words.fill(0)
+            self._host_words = None
 
     def key_scalars(self, system: ConstraintSystem, trapdoor: Trapdoor) -> KeyScalars:
         """The polynomials of a circuit at a secret point, by the host library."""
@@ -204,7 +240,7 @@ class CudaBackend:
         return self._setup.multiples(scalars, "g2")
 
     @property
-    def _resident(self) -> _ResidentKey:
+    def _loaded(self) -> _LoadedKey:
         assert self._key is not None, "no key is loaded"
         return self._key
 
@@ -223,35 +259,55 @@ def _adjacent(vectors: Sequence[DeviceVector]) -> bool:
     return all(v.buffer.ptr + v.buffer.nbytes == w.buffer.ptr and v.count == w.count for v, w in pairs)
 
 
-class _ResidentKey:
+class _LoadedKey:
     """What one key keeps on the device: matrices, tables, points, and the memory that proofs use."""
 
     def __init__(
-        self, key: ProvingKey, module: LoadedModule, queries: Queries, memory: Memory, stream: Stream
+        self,
+        key: ProvingKey,
+        module: LoadedModule,
+        msms: Mapping[Group, Msm],
+        memory: Memory,
+        stream: Stream,
+        combine: HostCombine,
     ) -> None:
-        n = key.domain_size
+        """Decide what goes where, or raise `Missing` with need and have; nothing is allocated before."""
         if key.log_domain > ntt_plan.MAX_LOG_N:
             raise Missing(
                 f"a domain of 2^{key.log_domain} points; the GPU's transforms end at 2^{ntt_plan.MAX_LOG_N}"
             )
-        self._n = n
+        n = self._n = key.domain_size
         self.passes = ntt_plan.to_coset(key.log_domain)
-        rows = compressed_rows(key.coefs, n)
         vector_bytes = 3 * n * SCALAR_BYTES
-        field_bytes = 2 * vector_bytes + key.n_vars * SCALAR_BYTES + rows.nbytes + Ntt.need(self.passes)
+        field_bytes = 2 * vector_bytes + key.n_vars * SCALAR_BYTES
+        field_bytes += most_bytes(len(key.coefs), n) + Ntt.need(self.passes)
         memory.require(field_bytes + HEADROOM, f"the matrices and transforms of {key.file.path.name}")
-        self.shapes = queries.affordable_shapes(key, memory.free_bytes() - field_bytes - HEADROOM)
-        self.staging = Staging()
-        self.queries = queries
+        counts = {query: len(getattr(key, query)) for query in QUERIES}
+        self.plan = residence.plan(counts, msms, memory.free_bytes() - field_bytes - HEADROOM)
+        self._module, self._msms, self._memory, self._combine = module, msms, memory, combine
+        self.ntt = Ntt(module, key.curve, key.log_domain, memory, stream)
         self.witness = memory.allocate(key.n_vars * SCALAR_BYTES, "the witness")
         self.vectors = memory.allocate(vector_bytes, "A.w, B.w and their product")
         self.work = memory.allocate(vector_bytes, "transforms")
-        self.sparse = SparseProducts(module, rows, n, memory, self.staging, stream)
-        self.ntt = Ntt(module, key.curve, key.log_domain, memory, stream)
-        self.ntt.prepare(self.passes)
-        queries.prepare(key, self.shapes, self.staging)
-        with checked("loading the key"):
-            stream.synchronize()
+        self.staging = Staging()
+
+    def fill(self, key: ProvingKey, stream: Stream, phases: Phases) -> None:
+        """Copy the key to the GPU and make tables there; the host sorts the matrices meanwhile."""
+        memory, staging = self._memory, self.staging
+        self.queries: ResidentQueries | StreamedQueries
+        with phases.span("points to GPU"):
+            if isinstance(self.plan, Resident):
+                self.queries = ResidentQueries(key, self.plan, self._msms, memory, staging)
+            else:
+                self.queries = StreamedQueries(key, self.plan, self._msms, memory, staging, self._combine)
+        with phases.span("matrices to GPU"):
+            rows = compressed_rows(key.coefs, self._n)
+            self.sparse = SparseProducts(self._module, rows, self._n, memory, staging, stream)
+        with phases.span("tables"):
+            self.ntt.prepare(self.passes)
+            self.queries.wait()
+            with checked("loading the key"):
+                stream.synchronize()
 
     def vector(self, which: int) -> DeviceVector:
         """a, b or c: 0, 1 or 2."""

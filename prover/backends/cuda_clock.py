@@ -1,4 +1,4 @@
-"""Spans of device work, measured by events on the streams that do it."""
+"""Spans of device work, measured by events on the streams that do it, and of the host that puts it there."""
 
 from __future__ import annotations
 
@@ -22,36 +22,45 @@ class SpanClock:
     def __init__(self) -> None:
         self._pool: list[Event] = []
         self._open: list[tuple[str, str, Event, Event]] = []
+        self._launches: list[Span] = []
         self._epoch = Event()
         self._epoch_ns = 0
 
     def start(self, stream: Stream) -> None:
         """Tie the two clocks: an event on an idle stream, waited for, and the host's time beside it."""
+        start_ns = time.monotonic_ns()
         with checked("clock"):
             stream.synchronize()
             self._epoch.record(stream)
             self._epoch.synchronize()
             self._epoch_ns = time.monotonic_ns()
+        self._launches.append(Span("tie the clocks", "host", start_ns, self._epoch_ns))
 
     @contextmanager
     def span(self, name: str, stream: Stream, label: str) -> Iterator[None]:
-        """Measure what the body puts on the stream. An exception leaves no span."""
+        """Measure what the body puts on the stream, and the host's time for it. An exception leaves none."""
+        start_ns = time.monotonic_ns()
         begin, end = self._event(), self._event()
         begin.record(stream)
         yield
         end.record(stream)
         self._open.append((name, label, begin, end))
+        self._launches.append(Span("launch", "host", start_ns, time.monotonic_ns()))
 
     def drain(self) -> list[Span]:
-        """Wait for the open spans and return them."""
-        spans = []
-        with checked("waiting for the GPU"):
-            for name, label, begin, end in self._open:
-                end.synchronize()
+        """The spans that have ended. The others stay; whoever waited for their streams gets them all."""
+        spans, self._launches = self._launches, []
+        still_open = []
+        with checked("reading the clock"):
+            for entry in self._open:
+                name, label, begin, end = entry
+                if not end.done:
+                    still_open.append(entry)
+                    continue
                 t0, t1 = self._since_epoch(begin), self._since_epoch(end)
                 spans.append(Span(name, "cuda", t0, max(t0, t1), label))
                 self._pool += (begin, end)
-        self._open.clear()
+        self._open = still_open
         return spans
 
     def _since_epoch(self, event: Event) -> int:

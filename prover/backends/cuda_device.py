@@ -155,24 +155,32 @@ class Buffer:
 class Memory:
     """Allocations of one backend. All of them happen before work starts; none in a timed region."""
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: Gpu, limit: int | None = None) -> None:
+        """``limit``: bytes to use at most, whatever else is free."""
         self._gpu = gpu
+        self._limit = limit
         self._allocations: dict[int, Any] = {}
         self.used = 0
+        self.peak_in_use = 0
+        """Bytes of the device in use when most were, those of other processes included."""
 
     def free_bytes(self) -> int:
-        """Bytes of the device that are free now."""
-        return self._gpu.memory()[0]
+        """Bytes that may be allocated now."""
+        free, _ = self._gpu.memory()
+        return free if self._limit is None else min(free, self._limit - self.used)
 
     def require(self, need: int, what: str) -> None:
-        """Raise `Missing` with need and have unless that many bytes are free now."""
+        """Raise `Missing` with need and have unless that many bytes may be allocated now."""
+        if need <= self.free_bytes():
+            return
         free, total = self._gpu.memory()
-        if need > free:
-            raise Missing(
-                f"{what} needs {_gib(need)} of GPU memory; {self._gpu.name} has {_gib(free)} free "
-                f"of {_gib(total)}",
-                remedy="free the GPU, or prove a smaller circuit",
-            )
+        have = f"{self._gpu.name} has {_gib(free)} free of {_gib(total)}"
+        if self._limit is not None:
+            have = f"{_gib(self.used)} of the {_gib(self._limit)} allowed are in use, and {have}"
+        raise Missing(
+            f"{what} needs {_gib(need)} of GPU memory; {have}",
+            remedy="free the GPU, allow more with --gpu-memory, or prove a smaller circuit",
+        )
 
     def allocate(self, nbytes: int, what: str) -> Buffer:
         """Device memory, uninitialised. Raises `Missing` with need and have."""
@@ -184,6 +192,8 @@ class Memory:
             raise Missing(f"{what} needs {_gib(size)} of GPU memory: {error}") from None
         self._allocations[int(allocation.ptr)] = allocation
         self.used += size
+        free, total = self._gpu.memory()
+        self.peak_in_use = max(self.peak_in_use, total - free)
         return Buffer(int(allocation.ptr), nbytes, allocation)
 
     def free(self, buffer: Buffer) -> None:

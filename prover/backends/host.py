@@ -60,6 +60,7 @@ class HostBackend:
         self.loaded: tuple[Loaded, ...] = (self._combine.loaded,)
         self._ready: HostKey | None = None
         self._secrets: list[Scalars] = []
+        self._host_words = _vector(0)
 
     def load(self, key: ProvingKey) -> None:
         """Sort the matrix entries and compute the domain's tables; the points stay in the mapped file."""
@@ -79,6 +80,16 @@ class HostBackend:
             if first_bad[0] < len(points):
                 return query, int(first_bad[0])
         return None
+
+    @property
+    def arrangement(self) -> dict[str, Any]:
+        """Nothing to tell: the points stay in the mapped file."""
+        return {}
+
+    def host_words(self, n: int) -> Scalars:
+        """Ordinary memory, erased by `close`."""
+        self._host_words = _vector(n)
+        return self._host_words
 
     def witness(self, words: NDArray[np.uint8]) -> Scalars:
         """A copy of the witness, scrubbed by `close`."""
@@ -142,6 +153,7 @@ class HostBackend:
     def close(self) -> None:
         """Erase every vector that held the witness or came from it, and let the key go."""
         self._scrub()
+        self._host_words[:] = 0
         self._ready = None
 
     def key_scalars(self, system: ConstraintSystem, trapdoor: Trapdoor) -> KeyScalars:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prover.formats.points import decode_g1, decode_g2, encode_g1, encode_g2
-from prover.params import Curve, G1Point, G2Point
+from prover.params import SCALAR_BYTES, Curve, G1Point, G2Point
 from prover.phases import Phases
 from prover.reference import g1, g2, intt, ntt
 from prover.scalars import decode_scalars
@@ -66,6 +66,15 @@ class ReferenceBackend:
                 if not on_curve(point):
                     return query, index
         return None
+
+    @property
+    def arrangement(self) -> dict[str, Any]:
+        """Nothing to tell."""
+        return {}
+
+    def host_words(self, n: int) -> NDArray[np.uint8]:
+        """Ordinary memory."""
+        return np.empty((n, SCALAR_BYTES), np.uint8)
 
     def witness(self, words: NDArray[np.uint8]) -> list[int]:
         """The wires as integers."""

@@ -51,6 +51,13 @@ class CompressedRows:
         return sum(a.nbytes for a in arrays) + 32 * len(self.segment_starts)
 
 
+def most_bytes(entries: int, n: int) -> int:
+    """`CompressedRows.nbytes` at most, for that many entries over a domain of n points."""
+    long_rows = entries // (ROW_LIMIT + 1)
+    segments = long_rows + entries // SEGMENT
+    return 4 * (2 * n + 1) + 36 * entries + 4 * (2 * long_rows + 1) + 40 * segments
+
+
 def compressed_rows(coefs: NDArray[Any], n: int) -> CompressedRows:
     """Sort a key's entries by row. Rows are below n, as `read_zkey` has checked; keys are mostly sorted."""
     rows = coefs["constraint"].astype(np.int64) * 2 + coefs["matrix"]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from prover import groth16, setup, synth
+from prover.backends import residence
 from prover.backends.reference import ReferenceBackend
 from prover.check import Checker
 from prover.formats.wtns import read_wtns
@@ -84,6 +85,58 @@ def test_synthetic_circuits_prove_and_check(synthetic, backend, curve, n_constra
     wrong = witness.copy()
     wrong[-1, 0] ^= 1
     assert not checker.check(groth16.prove(key, wrong, R, S, cuda), public).valid
+
+
+@pytest.mark.parametrize("log_piece", [4, 7, 22])
+def test_a_streamed_key_gives_the_same_proof_and_finds_the_same_fault(
+    synthetic, backend, curve, monkeypatch, log_piece
+):
+    key, witness = synthetic(700)
+    cuda = backend(curve)
+    cuda.load(key)
+    expected = groth16.prove(key, witness, R, S, cuda)
+    monkeypatch.setattr(residence, "_resident", lambda *_: None)
+    monkeypatch.setattr(residence, "LARGEST_PIECE", log_piece)
+    monkeypatch.setattr(residence, "SMALLEST_PIECE", log_piece)
+    cuda.load(key)
+    assert cuda.arrangement["points"].startswith("streamed, ")
+    assert cuda.check_points() is None
+    for _ in range(2):
+        assert groth16.prove(key, witness, R, S, cuda) == expected
+    points = key.h_query.copy()
+    points[611, 3] ^= 1
+    cuda.load(dataclasses.replace(key, h_query=points))
+    assert cuda.check_points() == ("h_query", 611)
+
+
+def test_fewer_tables_for_less_memory_give_the_same_proof(synthetic, gpu, find_artifact, backend, curve):
+    from prover.backends.cuda import HEADROOM, CudaBackend
+
+    key, witness = synthetic(5000)
+    cuda = backend(curve)
+    cuda.load(key)
+    expected, whole = groth16.prove(key, witness, R, S, cuda), cuda._memory.used
+    seen = set()
+    for tenths in range(9, 2, -1):
+        small = CudaBackend(gpu, curve, find_artifact, HEADROOM + whole * tenths // 10)
+        small.load(key)
+        assert small._memory.used <= whole * tenths // 10
+        assert groth16.prove(key, witness, R, S, small) == expected
+        seen.add(small.arrangement["points"])
+        small.close()
+    assert len(seen) > 2
+
+
+def test_a_witness_in_page_locked_memory_is_taken_from_there(synthetic, backend, curve):
+    key, witness = synthetic(300)
+    cuda = backend(curve)
+    cuda.load(key)
+    expected = groth16.prove(key, witness, R, S, cuda)
+    words = cuda.host_words(key.n_vars)
+    words[:] = witness
+    assert groth16.prove(key, words, R, S, cuda) == expected
+    cuda.close()
+    assert not words.any()
 
 
 def test_a_point_off_the_curve_is_found(synthetic, backend, curve):

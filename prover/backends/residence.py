@@ -1,0 +1,166 @@
+"""Where the points of a key are kept: on the GPU with tables, or on the host and streamed through the GPU.
+
+Sizes and a budget in, a plan out; no GPU is needed here. A query with tables is faster and takes more memory:
+with a table for each window all windows share one set of buckets, with half as many tables there are two
+sets, and so on; without tables each window has its own. What does not fit even so is streamed: the points are
+cut into pieces, each an MSM of its own without tables, and one piece is copied while another is summed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from orchestrator.errors import Missing
+from prover.backends import msm_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from prover.backends.msm_plan import Group, Shape
+    from prover.params import Curve
+
+QUERIES: dict[str, Group] = {
+    "a_query": "g1",
+    "b_g1_query": "g1",
+    "l_query": "g1",
+    "h_query": "g1",
+    "b_g2_query": "g2",
+}
+EVERY_WINDOW = 256
+"""As many tables as a query may want: more than there are windows."""
+MOST_SETS = 4
+"""Bucket sets that a query with tables may have; beyond, no tables at all are better."""
+LARGEST_PIECE, SMALLEST_PIECE = 22, 14
+"""log2 of the points over G1 in a streamed piece, about; a point over G2 counts for two."""
+PIECES_ON_THE_GPU = 2
+"""One is summed while the next arrives."""
+
+
+class Sizes(Protocol):
+    """What a plan asks of the MSM over one group (`prover.backends.cuda_msm.Msm`)."""
+
+    curve: Curve
+    group: Group
+    point_bytes: int
+
+    def shape(self, n: int, *, max_tables: int) -> Shape: ...
+
+    def table_bytes(self, shape: Shape) -> int: ...
+
+    def table_scratch_bytes(self, shape: Shape) -> int: ...
+
+    def workspace_bytes(self, shape: Shape) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """Every query on the GPU, with these shapes."""
+
+    shapes: dict[str, Shape]
+    nbytes: int
+
+    def describe(self) -> str:
+        """For people: how many tables each query has."""
+        tables = {query: shape.tables for query, shape in self.shapes.items()}
+        if len(set(tables.values())) <= 1:
+            return f"resident, tables: {next(iter(tables.values()), 0)} a query"
+        return "resident, tables: " + ", ".join(f"{query} {count}" for query, count in tables.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Points ``start`` .. ``start + count - 1`` of a query."""
+
+    start: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """Every query on the host; pieces of it go through buffers of ``piece_bytes`` on the GPU."""
+
+    pieces: dict[str, tuple[Stretch, ...]]
+    piece_bytes: int
+    workspace_bytes: int
+    nbytes: int
+
+    def describe(self) -> str:
+        """For people."""
+        count = sum(len(pieces) for pieces in self.pieces.values())
+        return f"streamed, {count} pieces of up to {self.piece_bytes / 1e6:.0f} MB"
+
+
+def plan(counts: Mapping[str, int], msms: Mapping[Group, Sizes], budget: int) -> Resident | Streamed:
+    """The fastest arrangement of queries of ``counts`` points that takes at most ``budget`` bytes.
+
+    Raises `Missing` with need and have when not even the smallest pieces fit.
+    """
+    present = {query: n for query, n in counts.items() if n}
+    resident = _resident(present, msms, budget)
+    if resident is not None:
+        return resident
+    for log_piece in range(LARGEST_PIECE, SMALLEST_PIECE - 1, -1):
+        streamed = _streamed(present, msms, 1 << log_piece)
+        if streamed.nbytes <= budget:
+            return streamed
+    raise Missing(
+        f"the key's points, streamed in the smallest pieces, need {streamed.nbytes / 1e6:.0f} MB of GPU "
+        f"memory; {max(budget, 0) / 1e6:.0f} MB are left for them",
+        remedy="free the GPU, allow more with --gpu-memory, or prove a smaller circuit",
+    )
+
+
+def scratch_bytes(shapes: Mapping[str, Shape], msms: Mapping[Group, Sizes], group: Group) -> int:
+    """The workspace that the MSMs of one group share, one after the other; tables are made in it, too."""
+    ours = [(msms[group], shape) for query, shape in shapes.items() if QUERIES[query] == group]
+    return max((max(m.workspace_bytes(s), m.table_scratch_bytes(s)) for m, s in ours), default=0)
+
+
+def _resident(counts: Mapping[str, int], msms: Mapping[Group, Sizes], budget: int) -> Resident | None:
+    """As many tables as fit: as long as they do not, the query whose points take most gets fewer."""
+    choices = {query: _choices(msms[QUERIES[query]], n) for query, n in counts.items()}
+    while True:
+        shapes = {query: rest[0] for query, rest in choices.items()}
+        sizes = {query: msms[QUERIES[query]].table_bytes(shape) for query, shape in shapes.items()}
+        need = sum(sizes.values()) + sum(scratch_bytes(shapes, msms, group) for group in msms)
+        if need <= budget:
+            return Resident(shapes, need)
+        shrinkable = [query for query, rest in choices.items() if len(rest) > 1]
+        if not shrinkable:
+            return None
+        largest = max(shrinkable, key=lambda query: sizes[query])
+        choices[largest] = choices[largest][1:]
+
+
+def _choices(msm: Sizes, n: int) -> Sequence[Shape]:
+    """Shapes for n points, from most tables to none."""
+    tuning = msm_plan.tuning(msm.group, n, tables=True)
+    whole = msm.shape(n, max_tables=EVERY_WINDOW)
+    fewer = (
+        msm_plan.shape(msm.curve, n, tuning, max_tables=-(-whole.windows // sets))
+        for sets in range(2, MOST_SETS + 1)
+    )
+    by_tables = {shape.tables: shape for shape in (msm.shape(n, max_tables=1), *fewer, whole)}
+    return [by_tables[tables] for tables in sorted(by_tables, reverse=True)]
+
+
+def _streamed(counts: Mapping[str, int], msms: Mapping[Group, Sizes], largest: int) -> Streamed:
+    unit = min(msm.point_bytes for msm in msms.values())
+    pieces = {q: _pieces(n, largest * unit // msms[QUERIES[q]].point_bytes) for q, n in counts.items()}
+    piece_bytes = workspace = 0
+    for query, stretches in pieces.items():
+        msm = msms[QUERIES[query]]
+        for count in {stretch.count for stretch in stretches}:
+            shape = msm.shape(count, max_tables=1)
+            piece_bytes = max(piece_bytes, msm.table_bytes(shape))
+            workspace = max(workspace, msm.workspace_bytes(shape))
+    return Streamed(pieces, piece_bytes, workspace, PIECES_ON_THE_GPU * piece_bytes + workspace)
+
+
+def _pieces(n: int, wanted: int) -> tuple[Stretch, ...]:
+    """n points in nearly equal pieces of about ``wanted``: at most half as many again."""
+    count = max(1, (2 * n + wanted) // (2 * wanted))
+    bounds = [n * k // count for k in range(count + 1)]
+    return tuple(Stretch(a, b - a) for a, b in itertools.pairwise(bounds))
