@@ -12,6 +12,7 @@ from orchestrator.verdict_report import verdict_fields, verdict_lines
 
 UNACCOUNTED_WARNING = 0.05
 """Share of the total beyond which the phases no longer explain the time."""
+_NUMBERS = ("median", "MAD", "min", "max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,42 +41,31 @@ def rows_of(samples: Sequence[Sample]) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def run_lines(run: Measured) -> list[str]:
-    """The whole report of a run that counts."""
-    rows = rows_of(run.counted)
-    return [
-        f"{run.workload.name}{_work_text(run)}",
-        "",
-        *table_lines(rows),
-        "",
-        *_notes(run, rows),
-        *_identity(run),
-    ]
+def heading(run: Measured) -> str:
+    """What was timed, on one line."""
+    if run.ready is None:
+        return run.workload.name
+    work = (f"{name} {value}" for name, value in run.ready.work.items() if "digest" not in name)
+    return f"{run.workload.name}: {', '.join(work)}"
 
 
-def table_lines(rows: Sequence[Row]) -> list[str]:
-    """The phase table in one unit, chosen by the total (the last row)."""
+def table_cells(rows: Sequence[Row]) -> list[list[str]]:
+    """The phase table, its header first, in one unit, which is chosen by the total (the last row)."""
     total = rows[-1].summary.median
     scale, unit = (1e9, "s") if total >= 10e9 else (1e6, "ms")
     gpu = any(row.clock == "cuda" for row in rows)
-    header = [
-        "phase",
-        *(["clock"] if gpu else []),
-        f"median {unit}",
-        f"MAD {unit}",
-        f"min {unit}",
-        f"max {unit}",
-    ]
-    cells = [[*header, "share"]]
+    cells = [["phase", *(["clock"] if gpu else []), *(f"{name} {unit}" for name in _NUMBERS), "share"]]
     for row in rows:
         numbers = (row.summary.median, row.summary.mad, row.summary.low, row.summary.high)
         share = f"{row.summary.median / total:.1%}" if total else "-"
         texts = [f"{number / scale:.3f}" for number in numbers]
         cells.append([row.name, *([row.clock] if gpu else []), *texts, share])
-    left = 2 if gpu else 1
-    lines = ["  " + line for line in _aligned(cells, left)]
-    rule = "  " + "-" * (max(map(len, lines)) - 2)
-    return [lines[0], rule, *lines[1:-1], rule, lines[-1]]
+    return cells
+
+
+def closing_lines(run: Measured, rows: Sequence[Row]) -> list[str]:
+    """What must be said beside the numbers: how they came about, warnings, and whose they are."""
+    return [*_notes(run, rows), *_identity(run)]
 
 
 def refusal_lines(refusal: Refusal) -> list[str]:
@@ -118,23 +108,23 @@ def _notes(run: Measured, rows: Sequence[Row]) -> list[str]:
     counted = run.counted
     warmups = len(run.samples) - len(counted)
     lines = [
-        f"  {_counted(len(counted), 'sample')} after {_counted(warmups, 'warm-up')}; "
+        f"{_counted(len(counted), 'sample')} after {_counted(warmups, 'warm-up')}; "
         "medians of phases need not add up to the total"
     ]
     checks = [sample.check for sample in run.samples if sample.check is not None]
     if checks:
-        lines.append("  " + _outer_text(counted))
+        lines.append(_outer_text(counted))
         lines.append(
-            f"  checked by {', '.join(sorted({c.by for c in checks}))}: {len(checks)} of {len(checks)} pass"
+            f"checked by {', '.join(sorted({c.by for c in checks}))}: {len(checks)} of {len(checks)} pass"
         )
     else:
-        lines.append("  outer clock, spawn to end; the command's exit code is the only check")
+        lines.append("outer clock, spawn to end; the command's exit code is the only check")
     total, before = rows[-1].summary.median, rows[-2:][0]
     if before.name == "unaccounted" and total and before.summary.median / total > UNACCOUNTED_WARNING:
-        lines.append(f"  warning: no phase accounts for {before.summary.median / total:.1%} of the total")
+        lines.append(f"warning: no phase accounts for {before.summary.median / total:.1%} of the total")
     faults = sum(s.usage.major_faults for s in counted if s.usage is not None)
     if faults:
-        lines.append(f"  warning: {faults} major page faults during the samples: the disk was waited for")
+        lines.append(f"warning: {faults} major page faults during the samples: the disk was waited for")
     return lines
 
 
@@ -151,18 +141,11 @@ def _outer_text(samples: Sequence[Sample]) -> str:
 
 
 def _identity(run: Measured) -> list[str]:
-    lines = [f"  {run.level}; admitted before the first sample, and again after the last:"]
+    lines = [f"{run.level}; admitted before the first sample, and again after the last:"]
     for artifact in run.artifacts:
-        lines.append(f"    {artifact.target}  {artifact.digest}")
-    lines.append(f"  record {run.record}")
+        lines.append(f"  {artifact.target}  {artifact.digest}")
+    lines.append(f"record {run.record}")
     return lines
-
-
-def _work_text(run: Measured) -> str:
-    if run.ready is None:
-        return ""
-    work = {name: value for name, value in run.ready.work.items() if "digest" not in name}
-    return ": " + ", ".join(f"{name} {value}" for name, value in work.items())
 
 
 def _counted(number: int, noun: str) -> str:
@@ -171,15 +154,3 @@ def _counted(number: int, noun: str) -> str:
 
 def _phase_ns(sample: Sample, name: str, clock: str) -> int:
     return sum(p.ns for p in sample.breakdown.phases if (p.name, p.clock) == (name, clock))
-
-
-def _aligned(cells: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Pad the columns: the first ``left`` to the left, numbers to the right."""
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    return [
-        "  ".join(
-            text.ljust(width) if column < left else text.rjust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]

@@ -8,17 +8,32 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich import box
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
 
 from orchestrator.bench import Options, admit_all, alone, measure
+from orchestrator.cli.terminal import result_console
 from orchestrator.errors import FreshproofError, Refused
 from orchestrator.gate import admit
 from orchestrator.gpu_arch import architectures
 from orchestrator.model import Workload
-from orchestrator.report import refusal_fields, refusal_lines, run_fields, run_lines
+from orchestrator.report import (
+    closing_lines,
+    heading,
+    refusal_fields,
+    refusal_lines,
+    rows_of,
+    run_fields,
+    table_cells,
+)
 from orchestrator.samples import Measured, Refusal
 from orchestrator.situation import read_project
 from orchestrator.workloads import choose_workloads
 from orchestrator.workspace import Workspace, find_root
+
+_TEXT_COLUMNS = ("phase", "clock")
 
 
 @click.command(short_help="Time workloads whose code is proven fresh.")
@@ -91,8 +106,12 @@ class _Shown:
         if self.as_json:
             self.runs.append(run_fields(result) if isinstance(result, Measured) else refusal_fields(result))
             return
-        lines = run_lines(result) if isinstance(result, Measured) else refusal_lines(result)
-        click.echo("\n".join(["", *lines, ""]))
+        click.echo()
+        if isinstance(result, Measured):
+            _print_run(result)
+        else:
+            click.echo("\n".join(refusal_lines(result)))
+        click.echo()
 
     def error(self, workload: Workload, error: FreshproofError) -> None:
         fields = {"error": error.what, "remedy": error.remedy, "exit_code": error.exit_code}
@@ -104,6 +123,21 @@ class _Shown:
     def end(self) -> None:
         if self.as_json and self.runs:  # without any, an error ends the command and is the document
             click.echo(json.dumps({"schema": "freshproof/bench/1", "runs": self.runs}, indent=2))
+
+
+def _print_run(run: Measured) -> None:
+    """Phases and the unaccounted, under a rule their total, and below what must be said of them."""
+    rows = rows_of(run.counted)
+    header, *lines, total = table_cells(rows)
+    table = Table(box=box.SIMPLE, show_edge=False, show_footer=True, pad_edge=False, header_style="bold")
+    for name, last in zip(header, total, strict=True):
+        table.add_column(name, last, justify="left" if name in _TEXT_COLUMNS else "right", no_wrap=True)
+    for line in lines:
+        table.add_row(*map(escape, line))
+    console = result_console()
+    console.print(escape(heading(run)), "", Padding.indent(table, 2), "", sep="\n")
+    for text in closing_lines(run, rows):
+        console.print(Padding.indent(escape(text), 2))
 
 
 def _run(
