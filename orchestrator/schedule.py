@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from graphlib import TopologicalSorter
 from typing import TypeVar
 
 Answer = TypeVar("Answer")
@@ -38,30 +39,26 @@ def run_steps(
     it in one of ``jobs`` threads. When anything is raised, ``stop`` must end what is running in them.
     """
     rank = critical_seconds(needs, own_seconds)
-    users = _users(needs)
-    missing = {name: len(set(needed)) for name, needed in needs.items()}
-    ready = [name for name, count in missing.items() if not count]
+    order = TopologicalSorter(needs)
+    order.prepare()
     answers: dict[str, Answer] = {}
     running: dict[Future[Answer], str] = {}
 
     def settle(name: str, answer: Answer) -> None:
         answers[name] = answer
-        for user in users[name]:
-            missing[user] -= 1
-            if not missing[user]:
-                ready.append(user)
+        order.done(name)
 
     with ThreadPoolExecutor(jobs) as pool:
         try:
-            while ready or running:
-                now, ready[:] = sorted(ready, key=lambda name: -rank[name]), []
-                for name in now:
+            while order.is_active():
+                ready = order.get_ready()
+                for name in sorted(ready, key=lambda name: -rank[name]):
                     answer = decide(name)
                     if answer is None:
                         running[pool.submit(work, name)] = name
                     else:
                         settle(name, answer)
-                if running and not ready:
+                if running and not ready:  # what was just settled may have made others ready
                     done, _ = wait(running, return_when=FIRST_COMPLETED)
                     for future in done:
                         settle(running.pop(future), future.result())
