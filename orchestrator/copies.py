@@ -123,9 +123,18 @@ def _order(file: Found, original: Original, claim: _Claim) -> tuple[int, bool, b
     return rank, _name(file.path) != _name(original.path), file.traces.form != original.traces.form
 
 
+def best_claim(file: Found, originals: Sequence[Original]) -> tuple[Original, Copy] | None:
+    """The target that a file has most of, and the file as a copy of its artifact; ``None`` if of none."""
+    claims = [(one, claim) for one in originals if (claim := _claim(file, one, frozenset())) is not None]
+    if not claims:
+        return None
+    original, (_rank, copy) = min(claims, key=lambda claim: _order(file, *claim))
+    return original, copy
+
+
 def compare_copy(file: Found, original: Original) -> Copy | None:
-    """A file as a copy of a target's artifact; ``None`` if it has nothing of it."""
-    claim = _claim(file, original, frozenset())
+    """A file as a copy of one target's artifact; ``None`` if it has nothing of it."""
+    claim = best_claim(file, [original])
     return claim[1] if claim else None
 
 

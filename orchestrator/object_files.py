@@ -32,6 +32,12 @@ def open_object(path: Path) -> Bytes:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}", remedy="check the path") from None
 
 
+def holds(data: Bytes, text: bytes) -> bool:
+    """Whether some text stands in the bytes of a file; what is mapped is not copied."""
+    raw = data if isinstance(data, bytes) else data.obj
+    return isinstance(raw, bytes | mmap.mmap) and raw.find(text) >= 0
+
+
 def member_opener(archive: Path) -> OpenMember:
     """Opens members of a thin archive, whose names are paths from the archive's folder."""
 

@@ -7,7 +7,6 @@ kernels, and anywhere.
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -16,10 +15,10 @@ from orchestrator.copies import Copy, CopyState, Found, Original, group_copies
 from orchestrator.errors import ConfigurationError
 from orchestrator.freshness import combine
 from orchestrator.model import Admission, Evidence, Link, Observation, Verdict
-from orchestrator.object_files import member_opener, open_object
+from orchestrator.object_files import holds, member_opener, open_object
 from orchestrator.objects.stamp import SYMBOL_PREFIX
 from orchestrator.objects.traces import read_traces
-from orchestrator.objects.window import Bytes, Malformed
+from orchestrator.objects.window import Malformed
 from orchestrator.targets import FILE
 from orchestrator.workspace import Workspace
 
@@ -100,7 +99,7 @@ def _carriers(
         advance(str(path))
         try:
             data = open_object(path)
-            if path.name in names or _is_marked(data):
+            if path.name in names or holds(data, _MARK):
                 found.append(Found(str(path), read_traces(data, member_opener(path))))
         except (Malformed, ConfigurationError) as fault:
             unread[str(path)] = fault.what
@@ -118,9 +117,3 @@ def _candidates(workspace: Workspace, names: set[str], environ: Mapping[str, str
     for folder in environ.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":"):
         found |= {path.resolve() for name in names if folder and (path := Path(folder, name)).is_file()}
     return found
-
-
-def _is_marked(data: Bytes) -> bool:
-    """Whether the name of a stamp's symbol stands in the bytes."""
-    raw = data if isinstance(data, bytes) else data.obj  # slices would copy what is mapped
-    return isinstance(raw, bytes | mmap.mmap) and raw.find(_MARK) >= 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from orchestrator.cli.terminal import items_progress, result_console
 from orchestrator.copies import CopyState, Group
 from orchestrator.errors import AnswerIsNo, ConfigurationError, Undecided
 from orchestrator.gate import admit
-from orchestrator.processes import Mapped, mapped_artifacts
+from orchestrator.model import State
+from orchestrator.processes import Mapped, Survey, survey_processes
 from orchestrator.workspace import Workspace, find_root
 
 _SHORT = 12
@@ -44,15 +46,20 @@ def command(folders: tuple[Path, ...], programs: tuple[Path, ...], processes: bo
     places = folders or _default_folders(workspace)
     with items_progress("audit") as advance:
         audit = search(places, originals, programs, os.environ, advance, workspace)
-    mapped = tuple(mapped_artifacts(originals)) if processes else ()
+    survey = survey_processes(originals) if processes else None
     if as_json:
-        click.echo(json.dumps(_document(audit, mapped), indent=2))
+        click.echo(json.dumps(_document(audit, survey), indent=2))
     else:
-        _show(result_console(), audit, mapped, processes)
+        _show(result_console(), audit, survey)
+    return _exit_code(audit, survey.mapped if survey else ())
+
+
+def _exit_code(audit: Audit, mapped: Sequence[Mapped]) -> int:
     stale = any(copy.state is CopyState.STALE for group in audit.groups for copy in group.copies)
-    if stale or any(one.fault for one in mapped):
+    if stale or any(one.state is State.STALE for one in mapped):
         return AnswerIsNo.exit_code
-    return Undecided.exit_code if audit.unreadable or audit.unresolved else 0
+    unproven = any(one.state is State.UNPROVEN for one in mapped)
+    return Undecided.exit_code if audit.unreadable or audit.unresolved or unproven else 0
 
 
 def _workspace() -> Workspace | None:
@@ -69,12 +76,12 @@ def _default_folders(workspace: Workspace | None) -> tuple[Path, ...]:
     return (root, *(Path(folder) for folder in listed if folder and Path(folder).is_dir()))
 
 
-def _show(console: Console, audit: Audit, mapped: tuple[Mapped, ...], processes: bool) -> None:
+def _show(console: Console, audit: Audit, survey: Survey | None) -> None:
     for group in audit.groups:
         _show_group(console, group)
     for path, fault in audit.unreadable:
         console.print(f"cannot be read: {path}: {fault}", markup=False)
-    for one in mapped:
+    for one in survey.mapped if survey else ():
         state = one.fault or "runs the target's artifact"
         console.print(f"process {one.pid} ({one.program}): {one.path}: {state}", markup=False)
     for library in audit.unresolved:
@@ -85,9 +92,15 @@ def _show(console: Console, audit: Audit, mapped: tuple[Mapped, ...], processes:
     told.append(f"{audit.files - len(states)} of no target, with a name of their own")
     unread = f"; {len(audit.unreadable)} could not be read" if audit.unreadable else ""
     console.print(f"{audit.files} files with code: {', '.join(told)}{unread}")
-    if processes:
-        wrong = sum(bool(one.fault) for one in mapped)
-        console.print(f"{len(mapped)} processes map an artifact, {wrong} of them not the recorded one")
+    if survey is not None:
+        console.print(_processes_told(survey))
+
+
+def _processes_told(survey: Survey) -> str:
+    states = [one.state for one in survey.mapped]
+    told = f"{len({one.pid for one in survey.mapped})} processes map code of a target: "
+    told += ", ".join(f"{states.count(state)} files {state}" for state in State)
+    return told + (f"; {survey.unseen} processes cannot be looked into" if survey.unseen else "")
 
 
 def _show_group(console: Console, group: Group) -> None:
@@ -101,12 +114,13 @@ def _show_group(console: Console, group: Group) -> None:
     console.print()
 
 
-def _document(audit: Audit, mapped: tuple[Mapped, ...]) -> dict[str, Any]:
+def _document(audit: Audit, survey: Survey | None) -> dict[str, Any]:
     return {
         "schema": "freshproof/audit/1",
         "groups": [asdict(group) for group in audit.groups],
         "unreadable": [{"path": path, "fault": fault} for path, fault in audit.unreadable],
         "unresolved": [asdict(library) for library in audit.unresolved],
-        "processes": [asdict(one) for one in mapped],
+        "processes": [asdict(one) for one in (survey.mapped if survey else ())],
+        "processes_unseen": survey.unseen if survey else 0,
         "files": audit.files,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import mmap
 import os
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from orchestrator import mapped_files, processes
 from orchestrator.cli import cli
 from orchestrator.copies import Original
 from orchestrator.errors import ConfigurationError
@@ -77,14 +79,62 @@ def test_files_of_other_targets_do_not_count(originals: list[Original]) -> None:
     assert judged([TWO], originals).state is State.UNPROVEN
 
 
-def test_a_replaced_file_is_stale_whatever_else_is_mapped(originals: list[Original], tmp_path: Path) -> None:
-    library = tmp_path / "one.so"
-    data = library.read_bytes()
-    library.unlink()
-    library.write_bytes(data)
+def replace_the_file(folder: Path) -> None:
+    (folder / "one.so").unlink()
+    (folder / "one.so").write_bytes(b"another")
+
+
+def test_a_replaced_file_is_judged_by_what_is_mapped(originals: list[Original], tmp_path: Path) -> None:
+    """The bytes of the artifact are mapped, whatever lies at its path now; then the artifact is another."""
+    replace_the_file(tmp_path)
+    if mapped_files.read_mapped(os.getpid(), mapping_of("one.so")) is None:
+        pytest.skip("this user cannot read mapped files")
+    assert judged([ONE], originals).state is State.FRESH
+    newer = dataclasses.replace(originals[0], digest="sha256:newer", unstamped="sha256:newer")
+    verdict = judged([ONE], [newer])
+    assert verdict.state is State.STALE
+    assert "replaced or deleted since it was loaded" in verdict.findings[0].message
+
+
+def test_a_replaced_file_that_cannot_be_read_is_stale(
+    originals: list[Original], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_the_file(tmp_path)
+    monkeypatch.setattr(processes, "read_mapped", lambda *_: None)
     verdict = judged([ONE], originals)
     assert verdict.state is State.STALE
     assert "replaced" in verdict.findings[0].message
+
+
+def test_a_deleted_file_of_another_name_that_cannot_be_read_is_unproven(
+    originals: list[Original], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"x" * 5000)
+    with other.open("rb") as file, mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, EXECUTABLE):
+        other.unlink()
+        monkeypatch.setattr(processes, "read_mapped", lambda *_: None)
+        found = processes.survey_processes(originals).mapped
+        (one,) = [one for one in found if one.pid == os.getpid() and one.path == str(other)]
+        assert (one.state, one.target) == (State.UNPROVEN, "")
+        assert "cannot be read: unproven" in one.fault
+        assert judged([ONE], originals).state is State.UNPROVEN
+
+
+def test_a_name_with_a_line_feed_is_one_mapping(tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"two\nlines\x1b\xff (deleted)")
+    odd.write_bytes(b"x" * 5000)
+    with odd.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
+        found = [m for m in mapped_files.mappings_of(os.getpid()) or () if "lines" in m.path]
+        assert [m.path for m in found] == [str(odd).removesuffix(" (deleted)")]
+
+
+EXECUTABLE = mmap.PROT_READ | mmap.PROT_EXEC
+
+
+def mapping_of(name: str) -> mapped_files.Mapping:
+    (found,) = [m for m in mapped_files.mappings_of(os.getpid()) or () if Path(m.path).name == name]
+    return found
 
 
 @pytest.mark.parametrize("pid", ["0", "-1", "4194305"])

@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -174,37 +176,53 @@ def test_the_library_that_a_program_would_load(project: Path, tmp_path: Path) ->
     assert older_first == {"old": ("stale", True), "new": ("current", False)}
 
 
-def test_a_process_that_runs_replaced_code(project: Path) -> None:
-    """T42 and T59."""
-    library = artifact(project, "host")
-    holder = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print('loaded', flush=True); sys.stdin.read()"
-    with subprocess.Popen(
-        [sys.executable, "-c", holder, str(library)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+HOLDER = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print('loaded', flush=True); sys.stdin.read()"
+
+
+@contextmanager
+def holding(library: Path) -> Iterator[str]:
+    """The number of a process that has loaded a library."""
+    command = [sys.executable, "-c", HOLDER, str(library)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "loaded\n"
-        fine = freshproof(project, "audit", "--processes", "--json", str(project / "src"))
-        assert [one["fault"] for one in mine(fine.stdout, process.pid)] == [""]
-        assert freshproof(project, "gate", "host", "--pid", str(process.pid)).returncode == 0
-        other = freshproof(project, "gate", "host", "--pid", str(os.getpid()))
-        assert other.returncode == 5
-        assert "unproven" in other.stdout
-        bytes_now = library.read_bytes()
-        library.chmod(0o644)
-        library.unlink()
-        library.write_bytes(bytes_now)
-        replaced = freshproof(project, "audit", "--processes", "--json", str(project / "src"))
-        (one,) = mine(replaced.stdout, process.pid)
-        assert "replaced" in one["fault"]
-        assert replaced.returncode == 1
-        refused = freshproof(project, "gate", "host", "--pid", str(process.pid))
-        assert refused.returncode == 5
-        assert "replaced" in refused.stdout
+        yield str(process.pid)
         process.communicate("")
 
 
-def mine(document: str, pid: int) -> list[dict[str, str]]:
-    return [one for one in json.loads(document)["processes"] if one["pid"] == pid]
+@pytest.mark.parametrize("name", ["host.so", "renamed.bin"])
+def test_a_process_that_runs_replaced_code(project: Path, tmp_path: Path, name: str) -> None:
+    """T42 and T59: a copy is loaded, then deleted or replaced, then the target is built anew."""
+    (tmp_path / "installed").mkdir()
+    library = Path(shutil.copy(artifact(project, "host"), tmp_path / "installed" / name))
+    with holding(library) as pid:
+        assert mine(project, pid) == (0, [("host", "fresh")])
+        assert freshproof(project, "gate", "host", "--pid", pid).returncode == 0
+        (project / "src" / "host.cu").write_text('extern "C" int answer() { return 43; }\n')
+        assert freshproof(project, "build").returncode == 0
+        assert mine(project, pid) == (1, [("host", "stale")])
+        library.unlink()
+        assert mine(project, pid) == (1, [("host", "stale")])
+        library.write_bytes(artifact(project, "host").read_bytes())
+        assert mine(project, pid) == (1, [("host", "stale")])
+        told = freshproof(project, "audit", "--processes", str(project / "src")).stdout
+        assert f"{library}: runs a file that was replaced or deleted since it was loaded" in told
+        refused = freshproof(project, "gate", "host", "--pid", pid)
+        assert refused.returncode == 5
+        assert "replaced" in refused.stdout
+
+
+def test_a_process_that_runs_nothing_of_the_target(project: Path) -> None:
+    other = freshproof(project, "gate", "host", "--pid", str(os.getpid()))
+    assert other.returncode == 5
+    assert "unproven" in other.stdout
+
+
+def mine(project: Path, pid: str) -> tuple[int, list[tuple[str, str]]]:
+    """Exit code, and for each file of a target that the process maps: target and state."""
+    done = freshproof(project, "audit", "--processes", "--json", str(project / "src"))
+    found = [one for one in json.loads(done.stdout)["processes"] if one["pid"] == int(pid)]
+    return done.returncode, [(one["target"], one["state"]) for one in found]
 
 
 @pytest.mark.parametrize("program", ["/usr/bin/env", sys.executable, "/usr/bin/ld"])
