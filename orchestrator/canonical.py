@@ -3,12 +3,16 @@
 JSON with sorted keys, no spaces, ASCII only, no floats in digested documents. Lists keep their order, so that
 two argument vectors never run together into one text. Names that are not UTF-8 travel as lone surrogates
 (PEP 383), which JSON escapes and gives back.
+
+What the tool keeps for itself is *sealed*: the first member is the digest of all bytes behind it, so that a
+file that was cut off, damaged or edited is never taken for what was written.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.model import Digest
@@ -29,3 +33,41 @@ def digest_bytes(data: bytes | bytearray | memoryview) -> Digest:
 def digest_document(document: Any) -> Digest:
     """``sha256:<hex>`` of a document's canonical bytes."""
     return digest_bytes(encode(document))
+
+
+_HEAD = b'{"self_digest":"'
+_DIGEST_LENGTH = len("sha256:") + 64
+
+
+def seal(document: Mapping[str, Any]) -> bytes:
+    """The canonical bytes of a document that is not empty, begun by their digest and ended by a line feed."""
+    rest = encode(document)[1:] + b"\n"
+    return _HEAD + digest_bytes(rest).encode("ascii") + b'",' + rest
+
+
+def unseal(data: bytes) -> dict[str, Any]:
+    """The document that `seal` wrote, with its digest. Raises `ValueError` in plain words for other bytes."""
+    if not data:
+        raise ValueError("it is empty")
+    if not data.startswith(_HEAD):
+        raise ValueError("it does not begin as this release of freshproof writes it")
+    start = len(_HEAD) + _DIGEST_LENGTH
+    digest, rest = data[len(_HEAD) : start], data[start + 2 :]
+    if data[start : start + 2] != b'",' or digest_bytes(rest).encode("ascii") != digest:
+        raise ValueError("its bytes are not those that were written: it was cut off, damaged or edited")
+    document: dict[str, Any] = parse_json(data)
+    return document
+
+
+def parse_json(data: bytes) -> Any:
+    """Any JSON document. Raises `ValueError` in plain words, with the place."""
+    try:
+        return json.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start} is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"line {error.lineno}, column {error.colno}: not JSON from here on") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValueError:
+        raise ValueError("it holds a number that is too long") from None

@@ -7,7 +7,6 @@ modification time restored is read again. The gate does not use signatures at al
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import stat
 import time
@@ -15,7 +14,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from orchestrator.canonical import encode
+from orchestrator.canonical import seal, unseal
 from orchestrator.model import Digest
 from orchestrator.workspace import keep_if_possible
 
@@ -115,7 +114,7 @@ class Digests:
     def save(self) -> None:
         """Keep the signatures for the next build. Failing to is no fault."""
         if self._memory_file is not None and self._changed:
-            keep_if_possible(self._memory_file, encode(self._memory))
+            keep_if_possible(self._memory_file, seal({"seen": self._memory}))
             self._changed = False
 
     def _find_all(self, paths: list[str]) -> list[Digest | Unreadable | None]:
@@ -154,9 +153,7 @@ class Digests:
 def _load(path: Path) -> dict[str, list[object]]:
     """Signatures kept by an earlier build; a damaged file counts as none."""
     try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(found, dict) or not all(isinstance(v, list) and len(v) == 6 for v in found.values()):
+        found: dict[str, list[object]] = unseal(path.read_bytes())["seen"]
+    except (OSError, ValueError, KeyError):
         return {}
     return found

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.canonical import parse_json
 from orchestrator.model import Manifest, Origin
 
 SCHEMA = "freshproof/lock/1"
@@ -20,7 +21,7 @@ def entry_key(manifest: Manifest) -> str:
     return f"{manifest.target}@{manifest.arch}" if manifest.arch else manifest.target
 
 
-def to_text(manifests: Mapping[str, Manifest], earlier: str | None) -> str:
+def to_text(manifests: Mapping[str, Manifest], earlier: bytes | None) -> str:
     """The lock's text: entries of ``manifests``, and those of ``earlier`` for other architectures.
 
     Raises `ValueError` if ``earlier`` is not a lock.
@@ -31,12 +32,12 @@ def to_text(manifests: Mapping[str, Manifest], earlier: str | None) -> str:
     return json.dumps({"schema": SCHEMA, "targets": targets}, indent=1, sort_keys=True) + "\n"
 
 
-def compare(manifests: Mapping[str, Manifest], text: str) -> list[str]:
+def compare(manifests: Mapping[str, Manifest], data: bytes) -> list[str]:
     """How a build compares with the lock: ``matches the lock``, or a line for each target that does not.
 
-    Raises `ValueError` if ``text`` is not a lock.
+    Raises `ValueError` if ``data`` is not a lock.
     """
-    locked = _entries(text)
+    locked = _entries(data)
     lines = []
     for manifest in manifests.values():
         key = entry_key(manifest)
@@ -82,15 +83,21 @@ def _difference(locked: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     return "its record"
 
 
-def _entries(text: str) -> dict[str, dict[str, Any]]:
-    document = json.loads(text)
+def _entries(data: bytes) -> dict[str, dict[str, Any]]:
+    document = parse_json(data)
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA}")
     targets = document.get("targets")
-    fields = {"kind", "toolkit", "recipe", "unstamped", "artifact", "sources"}
-    if not isinstance(targets, dict) or not all(
-        isinstance(e, dict) and e.keys() >= fields and isinstance(e["sources"], dict)
-        for e in targets.values()
-    ):
-        raise ValueError("an entry is not complete")
+    if not isinstance(targets, dict):
+        raise ValueError("it has no targets")
+    for name, entry in targets.items():
+        if not _is_entry(entry):
+            raise ValueError(f"the entry {name} is not complete")
     return targets
+
+
+def _is_entry(entry: object) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("sources"), dict):
+        return False
+    texts = [entry.get(name) for name in ("kind", "toolkit", "recipe", "unstamped", "artifact")]
+    return all(isinstance(text, str) for text in (*texts, *entry["sources"].values()))

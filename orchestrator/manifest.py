@@ -7,12 +7,11 @@ one treats that as unproven.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.canonical import digest_bytes, digest_document, encode
+from orchestrator.canonical import digest_bytes, digest_document, encode, parse_json, seal, unseal
 from orchestrator.model import (
     Absent,
     Action,
@@ -115,9 +114,9 @@ def shared_documents(manifest: Manifest) -> dict[Digest, bytes]:
 
 
 def to_bytes(manifest: Manifest) -> bytes:
-    """The canonical document, ended by a line feed."""
+    """The canonical document, sealed."""
     closure, product = manifest.closure, manifest.product
-    return encode(
+    return seal(
         {
             "schema": SCHEMA,
             "target": manifest.target,
@@ -144,7 +143,11 @@ def to_bytes(manifest: Manifest) -> bytes:
             "milliseconds": round(manifest.seconds * 1000),
             "log": manifest.log,
         }
-    ) + b"\n"  # fmt: skip
+    )
+
+
+class _Unread(ValueError):
+    """A shared document that cannot be used, in words that say so."""
 
 
 @dataclass(slots=True)
@@ -158,13 +161,17 @@ class Reader:
 
     def read(self, data: bytes) -> Manifest:
         """A manifest. Raises `ValueError` for anything that `to_bytes` does not write."""
-        document = json.loads(data)
+        document = unseal(data)
+        if document.get("schema") != SCHEMA:
+            raise ValueError(f"its schema is {document.get('schema')!r}, not {SCHEMA!r}")
         try:
-            if document["schema"] != SCHEMA:
-                raise ValueError(f"schema is {document['schema']!r}, not {SCHEMA!r}")
             return self._manifest(document)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not a manifest: {error}") from None
+        except _Unread:
+            raise
+        except KeyError as error:
+            raise ValueError(f"it has no {error}") from None
+        except (ValueError, TypeError, AttributeError, OverflowError):
+            raise ValueError("one of its values is not of the kind that this release writes") from None
 
     def _manifest(self, document: Mapping[str, Any]) -> Manifest:
         product = document["product"]
@@ -220,10 +227,10 @@ class Reader:
         try:
             data = self.open_shared(digest)
         except OSError as error:
-            raise ValueError(f"the document {digest} cannot be read: {error.strerror}") from None
+            raise _Unread(f"the document {digest} that it names: {error.strerror}") from None
         if digest_bytes(data) != digest:
-            raise ValueError(f"the document {digest} is damaged")
-        return json.loads(data)
+            raise _Unread(f"the document {digest} that it names is damaged")
+        return parse_json(data)
 
 
 def _common(digest: Digest, materials: tuple[Material, ...], absent: Absent) -> Common:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from orchestrator import manifest as records
-from orchestrator.canonical import digest_bytes, digest_document, encode
+from orchestrator.canonical import digest_bytes, digest_document, seal, unseal
 from orchestrator.model import Digest, Link, Manifest, Observation, Target
 from orchestrator.workspace import Workspace, keep_if_possible, manifest_name, write_atomically
 
@@ -27,7 +26,9 @@ class Records:
                 manifest = self._reader.read(file.read())
         except FileNotFoundError:
             return None, "never built here"
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            return None, f"{name} cannot be read: {error.strerror}"
+        except ValueError as error:
             return None, f"{name} cannot be read: {error}"
         if manifest.target != target:
             return None, f"{name} is the manifest of {manifest.target}"
@@ -56,8 +57,8 @@ class ContentsMemory:
         self._workspace = workspace
         self._file = workspace.cache("contents.json")
         try:
-            self._passed = set(map(str, json.loads(self._file.read_bytes())))
-        except (OSError, ValueError, TypeError):
+            self._passed = set(unseal(self._file.read_bytes())["passed"])
+        except (OSError, ValueError, KeyError):
             self._passed = set()
         self._new = False
 
@@ -85,7 +86,7 @@ class ContentsMemory:
 
     def save(self) -> None:
         if self._new:
-            keep_if_possible(self._file, encode(sorted(self._passed)))
+            keep_if_possible(self._file, seal({"passed": sorted(self._passed)}))
 
 
 def check_contents(workspace: Workspace, manifest: Manifest, target: Target) -> tuple[Observation, ...]:

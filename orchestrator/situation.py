@@ -5,7 +5,6 @@ Build, gate and watch start here, each time anew: a recorded plan is compared wi
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from orchestrator.canonical import digest_document, encode
+from orchestrator.canonical import digest_document, seal, unseal
 from orchestrator.digests import signature
 from orchestrator.errors import ConfigurationError, Missing
 from orchestrator.gpu_arch import find_arch
@@ -156,7 +155,7 @@ class _Answers:
 
     def save(self) -> None:
         if self._file is not None and self._changed:
-            keep_if_possible(self._file, encode(self._kept))
+            keep_if_possible(self._file, seal({"answers": self._kept}))
 
 
 def _seen(nvcc: str, path: str, components: Sequence[Sequence[str]]) -> list[list[Any]]:
@@ -185,11 +184,7 @@ def _toolchain(kept: Mapping[str, Any]) -> Toolchain:
 def _load(file: Path) -> dict[str, Any]:
     """Answers of an earlier build; a damaged file counts as none."""
     try:
-        kept = json.loads(file.read_bytes())
-        for entry in kept.values():
-            _toolchain(entry["toolchain"])
-            if not isinstance(entry["seen"], list):
-                return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        kept: dict[str, Any] = unseal(file.read_bytes())["answers"]
+    except (OSError, ValueError, KeyError):
         return {}
-    return dict(kept)
+    return kept

@@ -136,7 +136,7 @@ def _lock(workspace: Workspace, built: Built, write: bool, failed: bool) -> list
     path = workspace.lock_file
     manifests = {o.target: built.manifests[o.target] for o in built.outcomes if o.target in built.manifests}
     try:
-        earlier = path.read_text(encoding="utf-8") if path.is_file() else None
+        earlier = path.read_bytes() if path.is_file() else None
         if write and failed:
             return ["the lock was not written: a target failed"]
         if write:
