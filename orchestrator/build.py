@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from orchestrator.make import Maker, Means
 from orchestrator.model import Action, Finding, Link, Manifest, Member, State, Tools, Verdict
 from orchestrator.plan import work_folder
 from orchestrator.process import Runner
+from orchestrator.reach import observe_link, observe_loader
 from orchestrator.recorded import ContentsMemory, Records
 from orchestrator.schedule import run_steps
 from orchestrator.situation import Situation, survey
@@ -138,10 +139,10 @@ def _require_sources(situation: Situation) -> None:
 def examine(
     workspace: Workspace, names: Sequence[str], environ: Mapping[str, str]
 ) -> tuple[Situation, list[Verdict]]:
-    """The verdicts on which `build` would act; runs no command of theirs and writes nothing."""
+    """The verdicts on which `build` would act, and what the gate asks beside; runs and writes nothing."""
     situation = survey(workspace, names, environ, remember=True)
     builder = _Builder(workspace, situation, Progress(), -1, Runner(), build_digests(workspace))
-    return situation, [builder.verdict(action) for action in situation.actions]
+    return situation, [builder.verdict(action, environ) for action in situation.actions]
 
 
 @dataclass(slots=True)
@@ -220,8 +221,12 @@ class _Builder:
             raise
         return tuple(outcomes[name] for name in actions)
 
-    def verdict(self, action: Action) -> Verdict:
-        """Of one target, as things are now; those that it uses come before it."""
+    def verdict(self, action: Action, environ: Mapping[str, str] | None = None) -> Verdict:
+        """Of one target, as things are now; those that it uses come before it.
+
+        ``environ`` asks also how the product is reached: its stable name, which a build sets right by itself,
+        and the variables of the driver, on which no build has an effect.
+        """
         name = action.target.name
         manifest = self.manifests.get(name)
         evidence = self._observer.gather(
@@ -229,7 +234,10 @@ class _Builder:
         )
         verdict = judge(evidence)
         self._used[name] = verdict.state, manifest.product.digest if manifest else None
-        return verdict
+        if environ is None or manifest is None:
+            return verdict
+        reach = observe_loader(action.target, environ) + observe_link(manifest, action, self.digests)
+        return judge(replace(evidence, observations=(*evidence.observations, *reach)))
 
     @staticmethod
     def _must_be_made(verdict: Verdict) -> bool:
@@ -283,7 +291,7 @@ class _Builder:
                 raise
             seconds = time.monotonic() - began
             outcome = Outcome(
-                name, Result.FAILED, reason, verdict, seconds, message=error.what, remedy=error.remedy
+                name, Result.FAILED, reason, verdict, seconds, message=str(error), remedy=error.remedy
             )
         self.progress.ended(outcome)
         return outcome

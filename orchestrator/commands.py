@@ -54,7 +54,8 @@ def list_commands(action: Action, root: Path) -> Commands:
             links.append((words, (".a",) if words[0].endswith("nvlink") else (".so", ".a")))
     if action.target.sources and not preprocessors:
         raise BuildFailed(
-            f"`{action.argv[0]} --dryrun` tells no preprocessor command:\n{said.strip()}",
+            f"`{action.argv[0]} --dryrun` tells no preprocessor command:",
+            details=said.strip(),
             remedy="a wrapper around nvcc may swallow --dryrun",
         )
     return Commands(tuple(preprocessors), tuple(links))

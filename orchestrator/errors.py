@@ -12,14 +12,16 @@ from typing import ClassVar
 class FreshproofError(Exception):
     """Base of all errors shown to a user without a traceback.
 
-    ``what`` states the fault with the file, line or byte it concerns; ``remedy`` says what to do next.
+    ``what`` states the fault with the file, line or byte it concerns, on one line: a line feed in it is one
+    of a name. ``details`` are lines of another program or of a list; ``remedy`` says what to do next.
     """
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, what: str, *, remedy: str = "") -> None:
-        super().__init__(what)
+    def __init__(self, what: str, *, details: str = "", remedy: str = "") -> None:
+        super().__init__(f"{what}\n{details}" if details else what)
         self.what = what
+        self.details = details
         self.remedy = remedy
 
 

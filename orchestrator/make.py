@@ -141,16 +141,19 @@ class Maker:
                 self.note(f"{name}: {change}" + ("; building it again" if attempt == 1 else ""))
                 last = change
         raise BuildFailed(
-            f"{name}: not recorded, since its inputs keep changing:\n{last}",
+            f"{name}: not recorded, since its inputs keep changing:",
+            details=str(last),
             remedy="build again when the files are at rest",
         )
 
     def _check_room(self, error: BuildFailed) -> None:
         """Raise `Missing` with the words of ``error`` if a full disk is behind it."""
         left = room_left(self.workspace.root)
-        if left < _LITTLE_ROOM or os.strerror(errno.ENOSPC) in error.what:
+        if left < _LITTLE_ROOM or os.strerror(errno.ENOSPC) in str(error):
+            full = f"the disk is full: {left // 1024} KiB are left for {self.workspace.root}"
             raise Missing(
-                f"{error.what}\nthe disk is full: {left // 1024} KiB are left for {self.workspace.root}",
+                error.what,
+                details="\n".join(filter(None, (error.details, full))),
                 remedy="free some space, then build again: nothing half-written counts",
             ) from error
 
@@ -200,7 +203,8 @@ class Maker:
             said = ended.said.decode("utf-8", "replace").rstrip() or "it printed nothing"
             how = f"exit status {ended.code}" if ended.code > 0 else f"signal {-ended.code}"
             raise BuildFailed(
-                f"{name}: nvcc ended with {how}:\n{said}",
+                f"{name}: nvcc ended with {how}:",
+                details=said,
                 remedy=f"the whole log: {self.workspace.relative(log)}",
             )
         return ended

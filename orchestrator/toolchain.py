@@ -118,7 +118,7 @@ def discover(
         if "host compiler" in said or "No such file" in said or "not found" in said:
             raise no_compiler(path, said)
         raise BuildFailed(
-            f"{nvcc.path} did not answer `--dryrun`:\n{said.strip()}", remedy="try another nvcc"
+            f"{nvcc.path} did not answer `--dryrun`:", details=said.strip(), remedy="try another nvcc"
         )
     top = settings.get("TOP", f"{here}/..")
     drivers = _drivers(said, path)
@@ -181,7 +181,7 @@ def include_search(
         re.MULTILINE | re.DOTALL,
     )
     if found is None:
-        raise BuildFailed(f"`{shlex.join(command)}` did not tell its search path:\n{said.strip()}")
+        raise BuildFailed(f"`{shlex.join(command)}` did not tell its search path:", details=said.strip())
     quoted, bracketed = (tuple(tidy(line[1:]) for line in part.splitlines()) for part in found.groups())
     return quoted, (*dict.fromkeys(missing), *bracketed)
 

@@ -73,7 +73,8 @@ def _fetch(part: Path) -> None:
     )
     if done.returncode != 0:
         raise Missing(
-            f"pip could not fetch the CUDA toolkit:\n{done.stdout.decode('utf-8', 'replace').strip()}",
+            "pip could not fetch the CUDA toolkit:",
+            details=done.stdout.decode("utf-8", "replace").strip(),
             remedy="see to the network or the package index, or put an nvcc on the PATH",
         )
     # The packages hold their libraries in lib; nvcc and build systems look in lib64.

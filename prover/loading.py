@@ -93,7 +93,8 @@ def _admitted(targets: Sequence[str]) -> dict[str, Artifact]:
     admission = admit(root, targets)
     if not admission.admitted:
         stale = [v.target for v in admission.verdicts if v.state is not State.FRESH] or targets
-        raise Refused(_findings(admission, targets), remedy=f"freshproof build {' '.join(stale)}")
+        first, *others = _findings(admission, targets)
+        raise Refused(first, details="\n".join(others), remedy=f"freshproof build {' '.join(stale)}")
     return {
         a.target: Artifact(a.target, root / a.path, a.digest, a.stamp, a.arch)
         for a in admission.artifacts
@@ -130,11 +131,11 @@ def checkout() -> Path:
     )
 
 
-def _findings(admission: Admission, targets: Sequence[str]) -> str:
+def _findings(admission: Admission, targets: Sequence[str]) -> list[str]:
     lines = [
         f"{verdict.target} is {verdict.state}: {finding.message}"
         for verdict in admission.verdicts
         if verdict.state is not State.FRESH
         for finding in verdict.findings
     ]
-    return "\n  ".join(lines) or f"the gate admitted nothing for {', '.join(targets)}"
+    return lines or [f"the gate admitted nothing for {', '.join(targets)}"]

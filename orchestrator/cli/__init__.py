@@ -19,11 +19,12 @@ from orchestrator.cli.failure import (
     Output,
     asks_for_json,
     error_document,
+    error_lines,
     is_full,
     leave_full_output,
     leave_stream,
+    usage_lines,
 )
-from orchestrator.cli.safe_text import visible
 from orchestrator.errors import FreshproofError
 
 CLOSED_PIPE = 141
@@ -126,16 +127,12 @@ def _exit_code(command: click.Command) -> int:
     except KeyboardInterrupt:
         return 130
     except click.ClickException as error:
-        told = io.StringIO()
-        error.show(told)
-        print(visible(told.getvalue()), end="", file=sys.stderr)
+        print("\n".join(usage_lines(error)), file=sys.stderr)
         _tell_program(output, as_json, error.format_message(), "see --help", error.exit_code)
         return error.exit_code
     except FreshproofError as error:
-        print(f"error: {visible(error.what)}", file=sys.stderr)
-        if error.remedy:
-            print(f"  -> {visible(error.remedy)}", file=sys.stderr)
-        _tell_program(output, as_json, error.what, error.remedy, error.exit_code)
+        print("\n".join(error_lines(error)), file=sys.stderr)
+        _tell_program(output, as_json, str(error), error.remedy, error.exit_code)
         return error.exit_code
     except SystemExit:
         if sys.stdout is not given:  # click's answer to a closed pipe: exit code 1, a "no" here

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TextIO
 
-from orchestrator.errors import Missing
+import click
+
+from orchestrator.cli.safe_text import one_line, visible
+from orchestrator.errors import FreshproofError, Missing
 
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -41,6 +44,22 @@ def error_document(what: str, remedy: str, exit_code: int) -> str:
     """An error as one JSON document on one line."""
     fields = {"schema": "freshproof/error/1", "error": what, "remedy": remedy, "exit_code": exit_code}
     return json.dumps(fields)
+
+
+def error_lines(error: FreshproofError, title: str = "error") -> list[str]:
+    """An error as a person reads it: what, the lines of other programs, what to do next."""
+    lines = [
+        f"{title}: {one_line(error.what)}",
+        *(f"  {visible(line)}" for line in error.details.splitlines()),
+    ]
+    return [*lines, *([f"  -> {one_line(error.remedy)}"] if error.remedy else [])]
+
+
+def usage_lines(error: click.ClickException) -> list[str]:
+    """A wrong command line as click tells it, with the words of that command line on one line."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    usage = [context.get_usage(), f"Try '{context.command_path} --help' for help.", ""] if context else []
+    return [*usage, f"Error: {one_line(error.format_message())}"]
 
 
 def is_full(error: OSError) -> bool:

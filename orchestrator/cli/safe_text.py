@@ -13,6 +13,11 @@ def visible(text: str) -> str:
     return "".join(one if one.isprintable() or one in "\n\t" else _escape(one) for one in text)
 
 
+def one_line(text: str) -> str:
+    """The same with line ends and tabs written as escapes too: a name with a line feed is no second line."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _escape(one: str) -> str:
     code = ord(one)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

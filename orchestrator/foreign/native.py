@@ -46,5 +46,5 @@ def _compile(name: str, settings: str) -> bytes:
         command = [compiler, *_FLAGS, f"-I{folder}", str(_SOURCES / f"{name}.c"), "-o", str(out), "-ldl"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise Missing(f"the observer of builds does not compile here:\n{done.stderr.strip()}")
+            raise Missing("the observer of builds does not compile here:", details=done.stderr.strip())
         return out.read_bytes()
