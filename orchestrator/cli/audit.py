@@ -11,10 +11,9 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.markup import escape
 
 from orchestrator.audit import Audit, originals_of, search
-from orchestrator.cli.object_tables import new_table, print_table
+from orchestrator.cli.object_tables import add_row, new_table, print_table, shown
 from orchestrator.cli.terminal import items_progress, result_console
 from orchestrator.copies import CopyState, Group
 from orchestrator.errors import AnswerIsNo, ConfigurationError, Undecided
@@ -80,13 +79,13 @@ def _show(console: Console, audit: Audit, survey: Survey | None) -> None:
     for group in audit.groups:
         _show_group(console, group)
     for path, fault in audit.unreadable:
-        console.print(f"cannot be read: {path}: {fault}", markup=False)
+        console.print(shown(f"cannot be read: {path}: {fault}"))
     for one in survey.mapped if survey else ():
         state = one.fault or "runs the target's artifact"
-        console.print(f"process {one.pid} ({one.program}): {one.path}: {state}", markup=False)
+        console.print(shown(f"process {one.pid} ({one.program}): {one.path}: {state}"))
     for library in audit.unresolved:
         line = f"would not be loaded: {library.name}, asked for by {library.asked_by}: {library.why}"
-        console.print(line, markup=False)
+        console.print(shown(line))
     states = [copy.state for group in audit.groups for copy in group.copies]
     told = [f"{states.count(state)} {state}" for state in CopyState]
     told.append(f"{audit.files - len(states)} of no target, with a name of their own")
@@ -104,12 +103,12 @@ def _processes_told(survey: Survey) -> str:
 
 
 def _show_group(console: Console, group: Group) -> None:
-    console.print(f"[bold]{escape(group.name)}[/]")
+    console.print(f"[bold]{shown(group.name)}[/]")
     table = new_table("  State", "Digest", "File", "Why")
     for copy in group.copies:
         digest = copy.digest.removeprefix("sha256:")[:_SHORT]
         why = "; ".join((copy.why, *copy.used_by))
-        table.add_row(f"  {copy.state}", digest, escape(copy.path), escape(why))
+        add_row(table, f"  {copy.state}", digest, copy.path, why)
     print_table(console, table)
     console.print()
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from orchestrator.cli.object_tables import new_table, number, print_table, spills
+from orchestrator.cli.object_tables import add_row, new_table, number, print_table, shown, spills
 from orchestrator.cli.terminal import result_console
 from orchestrator.object_files import member_opener, open_object, reading
 from orchestrator.objects.compare import Change, Difference, Holdings, KernelChange, compare, hold
@@ -98,22 +97,23 @@ def _show(console: Console, difference: Difference, every: bool) -> None:
         console.print()
     for title, parts in (("host code", difference.host), ("sealed", difference.sealed)):
         if parts:
-            console.print(f"{title}: {_listed(parts)}", markup=False)
+            console.print(shown(f"{title}: {_listed(parts)}"))
     for symbol, before, after in difference.stamps:
-        console.print(f"stamp: {symbol} {before} -> {after}", markup=False)
+        console.print(shown(f"stamp: {symbol} {before} -> {after}"))
     for sign, texts in (("-", difference.texts_removed), ("+", difference.texts_added)):
         for text in texts[:_MOST_TEXTS]:
             console.print(f"{sign} {text!r}", markup=False)
         if len(texts) > _MOST_TEXTS:
             console.print(f"{sign} {len(texts) - _MOST_TEXTS} more texts; --json has all")
-    console.print(summary_line(difference))
+    console.print(shown(summary_line(difference)))
 
 
 def _kernel_table(changes: list[KernelChange]) -> Table:
     table = new_table("Kernel", "Arch", "Change", ">Registers", ">Spills st/ld", ">Code", "Why")
     for change in changes:
-        table.add_row(
-            escape(demangle(change.name)),
+        add_row(
+            table,
+            demangle(change.name),
             change.arch,
             str(change.change),
             _both(change, lambda function: number(function.registers)),

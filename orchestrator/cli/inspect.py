@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.markup import escape
 
-from orchestrator.cli.object_tables import code_table, kernel_table, print_table
-from orchestrator.cli.safe_text import visible
+from orchestrator.cli.failure import error_lines
+from orchestrator.cli.object_tables import code_table, kernel_table, print_table, shown
+from orchestrator.cli.safe_text import one_line
 from orchestrator.cli.terminal import bytes_progress, result_console
 from orchestrator.errors import AnswerIsNo, FreshproofError, Undecided
 from orchestrator.object_files import member_opener, open_object, reading
@@ -90,7 +90,7 @@ class _Unread:
         """Raises the fault with the highest exit code, after the others were shown."""
         faults = sorted(self.faults.values(), key=lambda fault: fault.exit_code)
         for fault in faults[:-1]:
-            click.echo(visible(f"error: {fault.what}"), err=True)
+            click.echo("\n".join(error_lines(fault)), err=True)
         if faults:
             raise faults[-1]
 
@@ -118,11 +118,11 @@ class _Report:
         return fields
 
     def show(self, console: Console, every_kernel: bool) -> None:
-        console.print(f"[bold]{escape(str(self.path))}[/]: {self.pieces[0].form}, {self.size:,} bytes")
+        console.print(f"[bold]{shown(self.path)}[/]: {self.pieces[0].form}, {self.size:,} bytes")
         for name, digest in self.digests.items():
             console.print(f"  {name:<11}{digest or 'no device code'}")
         for line in self._notes():
-            console.print(f"  {escape(line)}")
+            console.print(f"  {shown(line)}")
         if any(piece.form in DEVICE_FORMS or piece.sealed for piece in self.pieces):
             console.print()
             print_table(console, code_table(self.pieces))
@@ -173,7 +173,7 @@ class _Report:
                 and not functions
             ):
                 names = ", ".join(demangle(entry.name) for entry in piece.ptx_entries)
-                console.print(f"\n{piece.place or 'PTX'}: {names}", markup=False)
+                console.print(f"\n{shown(piece.place or 'PTX')}: {shown(names)}")
 
 
 def _read(path: Path, texts: bool, digests: bool) -> _Report:
@@ -248,9 +248,9 @@ def _show_found(results: dict[Path, Search]) -> None:
         for hit in found.hits:
             within = f" of {hit.within}" if hit.within else ""
             line = f"{path}: {hit.place} at byte 0x{hit.offset:x}{within}: {hit.excerpt!r}"
-            click.echo(visible(line))
+            click.echo(one_line(line))
         if found.more:
-            click.echo(visible(f"{path}: more than {_MOST_HITS} places; the search stopped"))
+            click.echo(one_line(f"{path}: more than {_MOST_HITS} places; the search stopped"))
         if found.hits and found.sealed:
             line = f"{path}: not looked into: {found.sealed[0]}{_more(list(found.sealed))}"
-            click.echo(visible(line))
+            click.echo(one_line(line))

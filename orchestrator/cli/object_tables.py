@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
+from orchestrator.cli.safe_text import one_line
 from orchestrator.objects.contents import DEVICE_FORMS
 from orchestrator.objects.function import Function
 from orchestrator.objects.summary import PieceSummary
@@ -27,6 +28,16 @@ def new_table(*columns: str) -> Table:
             column.lstrip(">"), justify="right" if right else "left", no_wrap=right, overflow="fold"
         )
     return table
+
+
+def shown(text: object) -> str:
+    """A name as a console takes it: on one line, without markup."""
+    return escape(one_line(str(text)))
+
+
+def add_row(table: Table, *cells: str) -> None:
+    """One row of plain texts, each on one line."""
+    table.add_row(*map(shown, cells))
 
 
 def print_table(console: Console, table: Table) -> None:
@@ -86,8 +97,9 @@ def kernel_table(pieces: Iterable[PieceSummary]) -> Table:
     for piece in pieces:
         for function in piece.functions:
             name = function.demangled if function.kernel else f"{function.demangled}  (device function)"
-            table.add_row(
-                escape(name),
+            add_row(
+                table,
+                name,
                 f"{piece.arch}{' rdc' if piece.relocatable else ''}",
                 number(function.registers),
                 spills(function),
@@ -128,7 +140,8 @@ def code_table(pieces: Iterable[PieceSummary]) -> Table:
     )  # fmt: skip
     for (form, arch, packed, toolkit), group in sorted(groups.items()):
         spilling = f"{group.spilling:,}" + (f" + {group.unknown:,} unknown" if group.unknown else "")
-        table.add_row(
+        add_row(
+            table,
             form,
             arch,
             packed,

@@ -13,8 +13,8 @@ from typing import Any
 import click
 from rich.table import Table
 
-from orchestrator.cli.object_tables import new_table
-from orchestrator.cli.safe_text import visible
+from orchestrator.cli.object_tables import add_row, new_table, shown
+from orchestrator.cli.safe_text import one_line
 from orchestrator.cli.terminal import items_progress, result_console
 from orchestrator.errors import AnswerIsNo, ConfigurationError, Refused
 from orchestrator.foreign.admission import (
@@ -96,7 +96,7 @@ def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
         return _show_recorded(admission, details, check_all(*recorded, os.environ), as_json)
     rebuilt: tuple[Rebuilt, ...] = ()
     if again and admission.admitted:
-        rebuilt = rebuild(workspace, targets, os.environ, lambda text: click.echo(text, err=True))
+        rebuilt = rebuild(workspace, targets, os.environ, lambda text: click.echo(one_line(text), err=True))
     if as_json:
         document = _document(admission, details)
         click.echo(
@@ -104,7 +104,7 @@ def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
         )
     else:
         _show(admission, details)
-        click.echo("\n".join(rebuilt_lines(rebuilt)), nl=bool(rebuilt))
+        click.echo("\n".join(map(one_line, rebuilt_lines(rebuilt))), nl=bool(rebuilt))
     if not admission.admitted:
         return Refused.exit_code
     return 0 if all(one.kept for one in rebuilt) else AnswerIsNo.exit_code
@@ -114,14 +114,14 @@ def _show_recorded(own: Admission, details: dict[str, _Detail], checked: Checked
     """The project's own targets, then what other build systems made."""
     admission = decide(own, checked)
     if note := empty_record_note(checked):
-        click.echo(f"note: {note}", err=True)
+        click.echo(one_line(f"note: {note}"), err=True)
     leftover = [path.removeprefix(f"{checked.build.root}/") for path in checked.leftover]
     if as_json:
         click.echo(json.dumps({**_document(admission, details), "left_over": leftover}, indent=2))
     else:
         _show(admission, details)
         if leftover:
-            click.echo("left over from earlier builds and used by nothing: " + ", ".join(leftover))
+            click.echo(one_line(f"left over from earlier builds and used by nothing: {', '.join(leftover)}"))
     return 0 if admission.admitted else Refused.exit_code
 
 
@@ -180,20 +180,20 @@ def _details(
 def _show(admission: Admission, details: dict[str, _Detail]) -> None:
     console = result_console()
     for verdict in admission.verdicts:
-        console.print(f"{verdict.target}: [bold]{verdict.state}[/]")
+        console.print(f"{shown(verdict.target)}: [bold]{verdict.state}[/]")
         console.print(_table(verdict, details.get(verdict.target)))
         if verdict.findings:
-            click.echo(visible("\n".join(verdict_lines([verdict])[1:])))
+            click.echo("\n".join(map(one_line, verdict_lines([verdict])[1:])))
         console.print()
     counts = Counter(verdict.state for verdict in admission.verdicts)
-    shown = [state for state in State if counts[state] or state is State.FRESH]
-    console.print(", ".join(f"{counts[state]} {state}" for state in shown))
+    states = [state for state in State if counts[state] or state is State.FRESH]
+    console.print(", ".join(f"{counts[state]} {state}" for state in states))
 
 
 def _table(verdict: Verdict, detail: _Detail | None) -> Table:
     table = new_table("  Level", ">Matches", ">Findings", "Checked")
     for level, matches, findings, checked in _levels(verdict, detail):
-        table.add_row(f"  {level}", f"{matches:,}", str(findings) if findings else "", checked)
+        add_row(table, f"  {level}", f"{matches:,}", str(findings) if findings else "", checked)
     return table
 
 

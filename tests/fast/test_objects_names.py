@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
+import orchestrator.cli.gate as gate_module
+import orchestrator.cli.verify as verify_module
+from orchestrator.cli import cli
 from orchestrator.cli.object_tables import kernel_table, print_table
+from orchestrator.model import Admission, Finding, Link, State, Verdict
 from orchestrator.objects.demangle import demangle, longest_text
 from orchestrator.objects.summary import summarize
 
@@ -80,6 +86,65 @@ def test_control_codes_in_names_do_not_reach_the_terminal(tmp_path: Path) -> Non
         done = run(*arguments)
         assert b"\x1b" not in done.stdout + done.stderr, arguments
     assert b"h\\x1b[3m" in run("inspect", str(good)).stdout
+
+
+ODD = os.fsdecode(b"two\nlines\t\x1b[31m\xff[bold].cubin")
+PLAIN = r"two\nlines\t\x1b[31m\udcff[bold].cubin"
+
+
+def is_plain(output: bytes) -> bool:
+    """Every line of it could be printed: no line is the rest of a name."""
+    return all(line.isprintable() and not line.startswith("lines") for line in output.decode().split("\n"))
+
+
+def test_a_name_with_a_line_feed_stays_on_its_line(tmp_path: Path) -> None:
+    """Of files, in every command about files, as text and as JSON, in results and in errors."""
+    odd = tmp_path / ODD
+    odd.write_bytes(CUBIN.read_bytes())
+    (tmp_path / "cut").mkdir()
+    cut = tmp_path / "cut" / ODD
+    cut.write_bytes(CUBIN.read_bytes()[:-8])
+    for arguments in (
+        ["inspect", "--digests", "--texts", str(odd)],
+        ["inspect", str(cut), str(cut), str(tmp_path)],
+        ["inspect", "--find", "pin_abc", str(odd)],
+        ["inspect", "--find", ODD, str(odd)],
+        ["diff", "--all", str(odd), str(CUBIN)],
+        ["diff", str(odd), str(cut)],
+        ["audit", str(tmp_path)],
+        ["audit", str(tmp_path / "cut")],
+        ["audit", str(tmp_path), "--program", str(odd)],
+        ["audit", f"--{ODD}"],
+        ["gate", f"--{ODD}"],
+        ["gate", ODD],
+        ["verify", ODD],
+    ):
+        done = run(*arguments)
+        assert is_plain(done.stdout + done.stderr), (arguments, done)
+        assert PLAIN.encode() in done.stdout + done.stderr or arguments[0] == "diff", (arguments, done)
+        told = run(*arguments, "--json")
+        assert is_plain(told.stdout + told.stderr), (arguments, told)
+        json.loads(told.stdout)
+    (file,) = json.loads(run("inspect", "--json", str(odd)).stdout)["files"]
+    assert os.fsencode(file["path"]) == os.fsencode(odd)
+
+
+@pytest.mark.parametrize("command", ["verify", "gate"])
+def test_findings_about_such_names_stay_on_their_lines(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding = Finding(State.STALE, Link.INPUTS, "input-changed", ODD, ODD, None, f"{ODD}: changed", ODD)
+    verdict = Verdict(ODD, State.STALE, (finding,), ())
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "targets.toml").write_text("schema = 1\n")
+    monkeypatch.chdir(tmp_path)
+    for module in (gate_module, verify_module):
+        monkeypatch.setattr(module, "admit", lambda *_: Admission((verdict,), ()))
+    shown = CliRunner().invoke(cli, [command], standalone_mode=False).stdout
+    assert all(line.isprintable() and not line.startswith("lines") for line in shown.split("\n"))
+    assert shown.count(PLAIN) == 4
+    told = json.loads(CliRunner().invoke(cli, [command, "--json"], standalone_mode=False).stdout)
+    assert told["targets"][0]["findings"][0]["subject"] == ODD
 
 
 def test_names_that_an_encoding_cannot_show_are_escaped(tmp_path: Path) -> None:
