@@ -258,12 +258,12 @@ class _Builder:
         """The outcome of a target that is not made again."""
         name = action.target.name
         manifest = self.manifests[name]
-        self._maker.point_to(action, manifest.product.path)
+        moved = self._maker.point_to(action, manifest.product.path)
         fresh = verdict.state is State.FRESH
         outcome = Outcome(
             target=name,
             result=Result.FRESH if fresh else Result.UNPROVEN,
-            reason="" if fresh else reason_of(verdict),
+            reason="its stable link was set right" if fresh and moved else reason_of(verdict),
             verdict=verdict,
             manifest=manifest_name(name),
             artifact=manifest.product.path,

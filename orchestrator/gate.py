@@ -12,7 +12,7 @@ from pathlib import Path
 
 from orchestrator import manifest as records
 from orchestrator.canonical import digest_bytes
-from orchestrator.digests import Digests, Unreadable
+from orchestrator.digests import Digests
 from orchestrator.errors import BuildFailed, Missing
 from orchestrator.evidence import Observer, Used, digest_tools, paths_of
 from orchestrator.freshness import judge
@@ -21,7 +21,6 @@ from orchestrator.model import (
     Admission,
     Admitted,
     Evidence,
-    Kind,
     Link,
     Manifest,
     Observation,
@@ -29,22 +28,11 @@ from orchestrator.model import (
     Target,
     Verdict,
 )
-from orchestrator.plan import stable_link
+from orchestrator.reach import observe_link, observe_loader
 from orchestrator.recorded import Records, check_contents
 from orchestrator.situation import Situation, read_project, survey
 from orchestrator.targets import select
 from orchestrator.workspace import Workspace, find_root
-
-LOADER_VARIABLES = (
-    "CUDA_FORCE_PTX_JIT",
-    "CUDA_DISABLE_PTX_JIT",
-    "CUDA_FORCE_JIT",
-    "CUDA_DISABLE_JIT",
-    "CUDA_INJECTION64_PATH",
-)
-"""Variables with which the CUDA driver runs other code than the cubin that it is given."""
-
-_DEVICE_KINDS = frozenset({Kind.CUBIN, Kind.FATBIN, Kind.PTX})
 
 
 def admit(root: Path, names: Sequence[str], environ: Mapping[str, str] | None = None) -> Admission:
@@ -99,30 +87,12 @@ class _Check:
             self._manifests.get(name), self._problems[name], action, tools, self._used
         )
         manifest = self._manifests.get(name)
-        extra = _loader(action.target, self._environ)
+        extra = observe_loader(action.target, self._environ)
         if manifest is not None and judge(evidence).state is State.FRESH:
-            extra += self._link(manifest, action)
+            extra += observe_link(manifest, action, self._digests)
         verdict = judge(Evidence(evidence.target, evidence.required, (*evidence.observations, *extra)))
         self._used[name] = verdict.state, manifest.product.digest if manifest else None
         return verdict
-
-    def _link(self, manifest: Manifest, action: Action) -> tuple[Observation, ...]:
-        """The stable name, by which people and links take the artifact: if it is there, it leads to it."""
-        link = stable_link(action.product_name)
-        product = manifest.product
-        path = self._workspace.root / link
-        if not os.path.lexists(path):
-            return ()
-        leads_there = os.path.realpath(path) == os.path.realpath(self._workspace.root / product.path)
-        now: str | None = product.digest if leads_there else self._digest(link)
-        note = f"{link}: leads to {os.path.realpath(path)}, not to {product.path}"
-        return (Observation(Link.ARTIFACT, "link-changed", link, product.digest, now, note),)
-
-    def _digest(self, path: str) -> str | None:
-        try:
-            return self._digests.get(path)
-        except Unreadable:
-            return None
 
     def _contents(self, manifest: Manifest, target: Target) -> tuple[Observation, ...]:
         return check_contents(self._workspace, manifest, target)
@@ -138,20 +108,6 @@ class _Check:
             manifest_digest=digest_bytes(records.to_bytes(manifest)),
             arch=manifest.arch,
         )
-
-
-def _loader(target: Target, environ: Mapping[str, str]) -> tuple[Observation, ...]:
-    """Variables of the surroundings that would make the driver run something else."""
-    if target.kind not in _DEVICE_KINDS:
-        return ()
-    return tuple(
-        Observation(
-            Link.CONTENTS, "loader-variable", name, "unset", environ[name],
-            f"{name}={environ[name]}: the driver would not run the cubin as it is", f"unset {name}",
-        )
-        for name in LOADER_VARIABLES
-        if environ.get(name, "") not in ("", "0")
-    )  # fmt: skip
 
 
 def _unplanned(target: Target, why: str) -> Verdict:

@@ -112,8 +112,8 @@ class Maker:
         _ended, closure = self._run_undisturbed(action, means)
         return self._take(action, records.recipe_digest(action, closure, means.members, means.tools))[1]
 
-    def point_to(self, action: Action, product: str) -> None:
-        """The stable link, set right if it is not."""
+    def point_to(self, action: Action, product: str) -> bool:
+        """Set the stable link right if it is not; whether it was not."""
         link = f"{self.workspace.root}/{stable_link(action.product_name)}"
         to = f"../{product.removeprefix('build/')}"
         try:
@@ -122,6 +122,7 @@ class Maker:
             right = False
         if not right:
             link_atomically(Path(link), to)
+        return not right
 
     def _run_undisturbed(self, action: Action, means: Means) -> tuple[Ended, Closure]:
         """Run the command until nothing that it read changed meanwhile; twice at most."""

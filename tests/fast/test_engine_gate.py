@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from orchestrator.digests import Digests
-from orchestrator.gate import _Check
-from orchestrator.workspace import Workspace
+from orchestrator.reach import observe_link
 
 
 @pytest.fixture
@@ -20,11 +19,8 @@ def check(tmp_path):
     product = SimpleNamespace(
         path="build/artifacts/one/k.cubin", digest=digests.get("build/artifacts/one/k.cubin")
     )
-    look = SimpleNamespace(_workspace=Workspace(tmp_path), _digests=digests)
-    look._digest = lambda path: _Check._digest(look, path)
-    return lambda: _Check._link(
-        look, SimpleNamespace(product=product), SimpleNamespace(product_name="k.cubin")
-    )
+    manifest, action = SimpleNamespace(product=product), SimpleNamespace(product_name="k.cubin")
+    return lambda: observe_link(manifest, action, Digests(tmp_path))
 
 
 def test_a_link_to_the_artifact_matches(check, tmp_path):

@@ -1,12 +1,16 @@
 """The decision: fresh only when everything required is shown, and nothing differs or is unknown."""
 
 import dataclasses
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator import evidence as evidence_module
 from orchestrator.canonical import digest_bytes
+from orchestrator.digests import Unreadable
 from orchestrator.evidence import Observer
 from orchestrator.freshness import judge
 from orchestrator.manifest import make_common, make_tools, recipe_digest
@@ -26,6 +30,7 @@ from orchestrator.model import (
     State,
     Target,
 )
+from orchestrator.verdict_report import verdict_lines
 
 VALUE = st.none() | st.sampled_from(["x", "y"])
 OBSERVATION = st.builds(Observation, st.sampled_from(Link), st.just("code"), st.just("subject"), VALUE, VALUE)
@@ -81,6 +86,9 @@ def test_a_required_link_that_nothing_shows_is_named():
     assert (finding.link, finding.state, finding.code) == (Link.INPUTS, State.UNPROVEN, "inputs-unproven")
 
 
+UNREADABLE = "may not be read"
+
+
 class Content:
     """Stands for the files: names and their digests."""
 
@@ -88,7 +96,10 @@ class Content:
         self.files = files
 
     def get(self, path):
-        return self.files.get(path)
+        found = self.files.get(path)
+        if found == UNREADABLE:
+            raise Unreadable(f"{path}: {UNREADABLE}")
+        return found
 
 
 ACTION = Action(
@@ -251,3 +262,74 @@ def test_a_target_is_as_fresh_as_what_it_uses(tmp_path, used, state, code):
     found = verdict(tmp_path, manifest, action=action, used={"o": used} if used else {})
     assert found.state is state
     assert [f.code for f in found.findings] == ([code] if code else [])
+
+
+def _with_tools(*tools):
+    return {"tools": make_tools(tools)}
+
+
+def _with_action(**changes):
+    return {"action": dataclasses.replace(ACTION, **changes)}
+
+
+def _used(state, digest="sha256:a"):
+    target = Target("k", "cubin", ("k.cu",), uses=("o",))
+    manifest = dataclasses.replace(recorded(), members=(Member("o", "sha256:a", "sha256:r"),))
+    return {"manifest": manifest, **_with_action(target=target), "used": {"o": (state, digest)}}
+
+
+def _unfollowed():
+    manifest = recorded()
+    closure = dataclasses.replace(manifest.closure, unknown=("k.cu: .incbin without a name",))
+    return {"manifest": dataclasses.replace(manifest, closure=closure)}
+
+
+REASONS = {
+    "kind-changed": _with_action(target=Target("k", "ptx", ("k.cu",))),
+    "arch-changed": _with_action(arch="sm_80"),
+    "nvcc-changed": _with_action(argv=("/opt/nvcc", *ACTION.argv[1:])),
+    "flags-changed": _with_action(argv=("/bin/nvcc", "-O2", "k.cu")),
+    "environment-changed": _with_action(environment=(("LC_ALL", "C"), ("NVCC_CCBIN", "/g++"))),
+    "generated-changed": _with_action(generated=(Generated("stamp.h", "other"),)),
+    "recipe-digest": {"recipe": "sha256:of another release"},
+    "input-changed": {"k.cu": "sha256:other"},
+    "input-missing": {"k.cu": None},
+    "input-unreadable": {"k.cu": UNREADABLE},
+    "input-unfollowed": _unfollowed(),
+    "tool-changed": _with_tools(NVCC, dataclasses.replace(PTXAS, digest="sha256:q")),
+    "tool-unreadable": _with_tools(NVCC, dataclasses.replace(PTXAS, digest="")),
+    "tool-set-changed": _with_tools(NVCC),
+    "member-changed": _used(State.FRESH, "sha256:b"),
+    "member-stale": _used(State.STALE),
+    "member-unproven": _used(State.UNPROVEN),
+    "artifact-changed": {"k.cubin": "sha256:d"},
+    "artifact-missing": {"k.cubin": None},
+    "artifact-unreadable": {"k.cubin": UNREADABLE},
+}
+ELSEWHERE = {
+    "name-appeared",  # above: a name that was absent and appears
+    "folder-unreadable",  # test_build_disk: a folder that may not be read
+    "no-manifest",  # test_build_reasons
+    "cannot-plan",  # test_build_cases: a toolchain that does not answer
+    "link-changed",  # test_build_reasons, test_engine_gate
+    "loader-variable",  # test_build_reasons
+}
+
+
+@pytest.mark.parametrize("code", REASONS)
+def test_every_kind_of_reason_is_explained_with_both_sides_and_what_to_do(tmp_path, code):
+    found = verdict(tmp_path, **REASONS[code])
+    (finding,) = [f for f in found.findings if f.code == code]
+    said = verdict_lines([found])
+    assert any(finding.subject in line for line in said)
+    assert f"    recorded {finding.recorded or 'nothing'}" in said or finding.recorded is None
+    assert f"    now      {finding.observed or 'unknown'}" in said or finding.observed is None
+    assert f"    -> {finding.remedy}" in said
+    assert finding.state is (State.STALE if finding.observed else State.UNPROVEN)
+
+
+def test_no_kind_of_reason_is_left_out_above():
+    folder = Path(evidence_module.__file__).parent
+    text = "".join((folder / f"{n}.py").read_text() for n in ("evidence", "plan_difference", "reach", "gate"))
+    codes = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', text))
+    assert codes == REASONS.keys() | ELSEWHERE
