@@ -64,14 +64,23 @@ def closing_lines(
 
 
 def command_lines(situation: Situation) -> list[str]:
-    """For ``--plan``: the commands as they would run, with all of their environment."""
-    import shlex
-
+    """For ``--plan``: the commands as they would run, with all of their environment, each on one line."""
     lines = []
     for action in situation.actions:
-        variables = [f"{name}={shlex.quote(value)}" for name, value in action.environment]
-        lines += [f"# {action.target.name}", shlex.join(("env", "-i", *variables, *action.argv)), ""]
+        variables = [f"{name}={value}" for name, value in action.environment]
+        words = map(_quoted, ("env", "-i", *variables, *action.argv))
+        lines += [f"# {action.target.name}", " ".join(words), ""]
     return lines[:-1]
+
+
+def _quoted(word: str) -> str:
+    """A word for a shell; what cannot be shown as it is, as bash and zsh spell it."""
+    import shlex
+
+    if word.isprintable():
+        return shlex.quote(word)
+    data = word.encode("utf-8", "surrogateescape")
+    return "$'" + "".join(chr(b) if 32 <= b < 127 and b not in b"'\\" else f"\\x{b:02x}" for b in data) + "'"
 
 
 def built_fields(

@@ -22,6 +22,7 @@ from orchestrator.build_report import (
     opening_lines,
     outcome_line,
 )
+from orchestrator.cli.safe_text import one_line, visible
 from orchestrator.errors import BuildFailed, ConfigurationError
 from orchestrator.situation import Situation, survey
 from orchestrator.unused import unused_sources
@@ -69,9 +70,8 @@ def _show_plan(workspace: Workspace, targets: Sequence[str], as_json: bool) -> i
         ]
         click.echo(json.dumps({"schema": "freshproof/plan/1", "actions": actions}))
     else:
-        click.echo(
-            "\n".join([*(f"# {line}" for line in opening_lines(situation)), *command_lines(situation)])
-        )
+        lines = [*(f"# {line}" for line in opening_lines(situation)), *command_lines(situation)]
+        click.echo("\n".join(map(one_line, lines)))
     return 0
 
 
@@ -81,7 +81,7 @@ def _explain(workspace: Workspace, targets: Sequence[str], as_json: bool) -> int
         fields = [verdict_fields(verdict) for verdict in verdicts]
         click.echo(json.dumps({"schema": "freshproof/explain/1", "targets": fields}))
     else:
-        click.echo("\n".join([*opening_lines(situation), *verdict_lines(verdicts)]))
+        click.echo("\n".join(map(one_line, [*opening_lines(situation), *verdict_lines(verdicts)])))
     return 0
 
 
@@ -118,7 +118,7 @@ def _build(
     if as_json:
         click.echo(json.dumps(built_fields(built, seconds, lock_lines, unused)))
     for outcome in failed:
-        click.echo("\n".join(failure_lines(outcome)), err=as_json)
+        click.echo(visible("\n".join(failure_lines(outcome))), err=as_json)
     for line in closing_lines(built, seconds, lock_lines, unused):
         screen.say(line)
     return BuildFailed.exit_code if failed else 0
@@ -159,7 +159,7 @@ class _Screen:
         self._width = 0
 
     def say(self, line: str) -> None:
-        click.echo(line, err=self._err)
+        click.echo(one_line(line), err=self._err)
 
     def progress(self) -> Progress:
         return Progress(
@@ -176,10 +176,13 @@ class _Screen:
 
     def _started(self, target: str, reason: str) -> None:
         if sys.stderr.isatty():
-            click.echo(f"  building {target:<{self._width}}           {reason}", err=True)
+            click.echo(one_line(f"  building {target:<{self._width}}           {reason}"), err=True)
 
     def _ended(self, outcome: Outcome) -> None:
         line = outcome_line(outcome, self._width)
         colors = {Result.BUILT: "green", Result.FAILED: "red", Result.UNPROVEN: "yellow"}
         plain = "NO_COLOR" in os.environ or outcome.result not in colors
-        self.say(line if plain else click.style(line, fg=colors[outcome.result]))
+        if plain:
+            self.say(line)
+        else:
+            click.echo(click.style(one_line(line), fg=colors[outcome.result]), err=self._err)

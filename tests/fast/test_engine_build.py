@@ -1,10 +1,14 @@
 """What a build says of steps that did not come to their end."""
 
+import subprocess
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from orchestrator.build import Progress, Result, _Builder, _require_sources
+from orchestrator.build_report import command_lines
 from orchestrator.errors import BuildFailed, ConfigurationError
 from orchestrator.model import Kind, State, Target, Verdict
 from orchestrator.workspace import Workspace
@@ -62,3 +66,23 @@ def test_a_source_that_is_not_there_is_a_mistake_in_the_targets_file_with_its_li
     situation = SimpleNamespace(workspace=Workspace(tmp_path), actions=actions)
     with pytest.raises(ConfigurationError, match=r"targets\.toml:7: .*there is no file gone\.cu"):
         _require_sources(situation)
+
+
+@given(
+    st.lists(
+        st.text(st.characters(exclude_characters="\0", codec="utf-8"))
+        | st.sampled_from(["\udcff", "'\n\\n"]),
+        min_size=1,
+        max_size=4,
+    )
+)
+@settings(max_examples=20)
+def test_a_planned_command_is_one_line_and_runs_as_planned(words):
+    action = SimpleNamespace(
+        target=SimpleNamespace(name="k"), environment=(("A", words[0]),), argv=("printf", "%s|", *words)
+    )
+    _name, line = command_lines(SimpleNamespace(actions=[action]))
+    assert line.isprintable()
+    command = line.replace(" printf ", " /usr/bin/printf ", 1)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=True)
+    assert done.stdout == "".join(f"{word}|" for word in words).encode("utf-8", "surrogateescape")

@@ -135,3 +135,30 @@ def test_json_of_explain_holds_the_same_findings(root):
     assert document["schema"] == "freshproof/explain/1"
     states = {target["target"]: target["state"] for target in document["targets"]}
     assert states == {"k": "stale", "k.quiet": "unproven", "h": "stale"}
+
+
+ODD = "x\n  fresh    k.cu", "\x1b[2Jy.cu", os.fsdecode(b"\xffz.cuh")
+
+
+def test_names_of_files_cannot_write_lines_of_their_own(root):
+    """A line feed that would pass for a line of the summary, an escape code, a byte that is no text."""
+    for name in ODD:
+        (root / name).write_text("")
+    (root / "first").mkdir()
+    (root / "first" / "x\ny.h").write_text("#define W 2\n")
+    text = TARGETS.replace('"first"]', '"first"]\nflags = ["-include", "first/x\\ny.h", "-DW=\\u001b[2J"]', 1)
+    (root / "manifests" / "targets.toml").write_text(text)
+    for words in (("build",), ("build", "--explain"), ("build", "--plan"), ("clean",)):
+        said = run(root, *words)[1]
+        assert "\x1b" not in said
+        assert "\n  fresh    k.cu" not in said
+        assert not any(line.startswith("y.h") for line in said.splitlines())
+    assert r"$'first/x\x0ay.h'" in run(root, "build", "--plan", "k")[1]
+
+
+def test_what_a_compiler_says_cannot_act_on_the_terminal(root):
+    (root / "h.cu").write_text('#error "\x1b[2J gone"\n')
+    code, said = run(root, "build", "h")
+    assert code == 7
+    assert r"\x1b[2J gone" in said
+    assert "\x1b" not in said
