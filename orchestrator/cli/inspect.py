@@ -12,13 +12,12 @@ import click
 from rich.console import Console
 
 from orchestrator.cli.failure import error_lines
-from orchestrator.cli.object_tables import code_table, kernel_table, print_table, shown
+from orchestrator.cli.object_tables import code_table, kernel_table, print_table, ptx_table, shown
 from orchestrator.cli.safe_text import one_line
 from orchestrator.cli.terminal import bytes_progress, result_console
 from orchestrator.errors import AnswerIsNo, FreshproofError, Undecided
 from orchestrator.object_files import member_opener, open_object, reading
 from orchestrator.objects.contents import DEVICE_FORMS, Form, form_of, walk
-from orchestrator.objects.demangle import demangle
 from orchestrator.objects.digests import device_digest, file_digest, normalised_digest, unstamped_digest
 from orchestrator.objects.search import Pattern, Search, search, text_pattern
 from orchestrator.objects.summary import PieceSummary, summarize_piece, texts_of
@@ -43,7 +42,9 @@ def command(
     """Show what is in FILES: cubins, fat binaries, objects, archives, libraries, programs, PTX, LTO-IR.
 
     Of each kernel it shows what ptxas settled; on sm_90, Shared counts the 1,024 bytes that CUDA keeps for
-    itself in every block.
+    itself in every block. Launch bounds are Threads, Min blocks and Cluster. A cubin does not hold Min blocks
+    (its trace is the Register limit that ptxas worked to): it is shown where the file has PTX of the kernel,
+    else as "?".
 
     With --find, say where a text still stands: in which section, symbol or unpacked entry. It is sought in
     the bytes, where names of C++ functions stand mangled. Offsets count from the start of the file, or of the
@@ -161,19 +162,14 @@ class _Report:
 
     def _show_kernels(self, console: Console, every_kernel: bool) -> None:
         functions = sum(len(piece.functions) for piece in self.pieces)
-        if functions and (every_kernel or functions <= _MANY_KERNELS):
-            console.print()
-            print_table(console, kernel_table(self.pieces))
-        elif functions:
-            console.print(f"\n{functions:,} functions; --kernels shows each")
-        for piece in self.pieces:
-            if (
-                piece.ptx_entries
-                and (every_kernel or len(piece.ptx_entries) <= _MANY_KERNELS)
-                and not functions
-            ):
-                names = ", ".join(demangle(entry.name) for entry in piece.ptx_entries)
-                console.print(f"\n{shown(piece.place or 'PTX')}: {shown(names)}")
+        entries = 0 if functions else sum(len(piece.ptx_entries) for piece in self.pieces)
+        if not functions + entries:
+            return
+        if not every_kernel and functions + entries > _MANY_KERNELS:
+            console.print(f"\n{functions + entries:,} functions; --kernels shows each")
+            return
+        console.print()
+        print_table(console, kernel_table(self.pieces) if functions else ptx_table(self.pieces))
 
 
 def _read(path: Path, texts: bool, digests: bool) -> _Report:

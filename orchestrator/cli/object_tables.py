@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -12,11 +12,15 @@ from rich.table import Table
 
 from orchestrator.cli.safe_text import one_line
 from orchestrator.objects.contents import DEVICE_FORMS
+from orchestrator.objects.demangle import demangle
 from orchestrator.objects.function import Function
+from orchestrator.objects.ptx import PtxEntry
 from orchestrator.objects.summary import PieceSummary
 
 UNKNOWN = "?"
 _UNBOUNDED = 100_000
+_UNLIMITED = 255
+"""Registers that a thread may have at most, which ptxas notes where the source says nothing."""
 
 
 def new_table(*columns: str) -> Table:
@@ -42,8 +46,13 @@ def add_row(table: Table, *cells: str) -> None:
 
 def print_table(console: Console, table: Table) -> None:
     """A table; on a terminal that is too narrow for it, one block of lines for each row."""
+    if not console.is_terminal:
+        with console.capture() as captured:
+            console.print(table)
+        console.out(*(line.rstrip() for line in captured.get().splitlines()), sep="\n", highlight=False)
+        return
     wide = console.options.update(max_width=_UNBOUNDED)
-    if not console.is_terminal or console.measure(table, options=wide).maximum <= console.width:
+    if console.measure(table, options=wide).maximum <= console.width:
         console.print(table)
         return
     headers = [str(column.header).strip() for column in table.columns]
@@ -58,11 +67,18 @@ def number(value: int | None) -> str:
     return UNKNOWN if value is None else f"{value:,}"
 
 
-def threads(function: Function) -> str:
+def threads(function: Function | PtxEntry) -> str:
     """The launch bounds: ``256``, or ``=128`` where the number of threads is fixed."""
     if function.required_threads:
         return "=" + _product(function.required_threads)
     return _product(function.max_threads) if function.max_threads else ""
+
+
+def cluster(function: Function | PtxEntry) -> str:
+    """Blocks of a cluster: ``=2x1`` where the source fixes them, ``8`` where it bounds them."""
+    if function.cluster:
+        return "=" + _product(function.cluster)
+    return number(function.max_cluster) if function.max_cluster else ""
 
 
 def _product(sizes: Sequence[int]) -> str:
@@ -80,36 +96,68 @@ def spills(function: Function) -> str:
     )
 
 
-def kernel_table(pieces: Iterable[PieceSummary]) -> Table:
-    """One row for each function of machine code."""
-    table = new_table(
-        "Kernel",
-        "Arch",
-        ">Registers",
-        ">Spills st/ld",
-        ">Frame",
-        ">Stack",
-        ">Shared",
-        ">Constant",
-        ">Threads",
-        ">Code",
-    )
-    for piece in pieces:
-        for function in piece.functions:
-            name = function.demangled if function.kernel else f"{function.demangled}  (device function)"
-            add_row(
-                table,
-                name,
-                f"{piece.arch}{' rdc' if piece.relocatable else ''}",
-                number(function.registers),
-                spills(function),
-                number(function.frame),
-                number(function.stack),
-                number(function.shared),
-                number(function.constant),
-                threads(function),
-                number(function.code_bytes),
-            )
+def kernel_table(pieces: Sequence[PieceSummary]) -> Table:
+    """One row for each function of machine code. Columns that no function fills are left out."""
+    blocks = {entry.name: entry.min_blocks for piece in pieces for entry in piece.ptx_entries}
+    headers = (
+        "Kernel", "Arch", ">Registers", ">Spills st/ld", ">Frame", ">Stack", ">Shared", ">Constant",
+        ">Threads", ">Min blocks", ">Register limit", ">Cluster", ">Code",
+    )  # fmt: skip
+    rows = [
+        (
+            one.demangled if one.kernel else f"{one.demangled}  (device function)",
+            f"{piece.arch}{' rdc' if piece.relocatable else ''}",
+            number(one.registers),
+            spills(one),
+            number(one.frame),
+            number(one.stack),
+            number(one.shared),
+            number(one.constant),
+            threads(one),
+            _min_blocks(one, blocks),
+            number(one.max_registers) if one.max_registers not in (None, _UNLIMITED) else "",
+            cluster(one),
+            number(one.code_bytes),
+        )
+        for piece in pieces
+        for one in piece.functions
+    ]
+    return _filled(headers, rows)
+
+
+def ptx_table(pieces: Iterable[PieceSummary]) -> Table:
+    """One row for each kernel of PTX text, with its launch bounds: all that PTX settles."""
+    headers = ("Kernel", "Arch", ">Threads", ">Min blocks", ">Register limit", ">Cluster")
+    rows = [
+        (
+            demangle(one.name),
+            piece.arch or UNKNOWN,
+            threads(one),
+            number(one.min_blocks) if one.min_blocks else "",
+            number(one.max_registers) if one.max_registers else "",
+            cluster(one),
+        )
+        for piece in pieces
+        for one in piece.ptx_entries
+    ]
+    return _filled(headers, rows)
+
+
+def _min_blocks(function: Function, told: Mapping[str, int | None]) -> str:
+    """Cubins do not hold it; PTX of the same kernel in the same file does."""
+    if not function.max_threads:
+        return ""
+    if function.name not in told:
+        return UNKNOWN
+    return number(told[function.name]) if told[function.name] else ""
+
+
+def _filled(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table of those columns in which a row has something."""
+    used = [at for at in range(len(headers)) if any(row[at] for row in rows)]
+    table = new_table(*(headers[at] for at in used))
+    for row in rows:
+        add_row(table, *(row[at] for at in used))
     return table
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from orchestrator.cli.object_tables import add_row, new_table, shown
+from orchestrator.cli.object_tables import add_row, new_table, print_table, shown
 from orchestrator.cli.safe_text import one_line
 from orchestrator.cli.terminal import items_progress, result_console
 from orchestrator.errors import AnswerIsNo, ConfigurationError, Refused
@@ -181,7 +181,7 @@ def _show(admission: Admission, details: dict[str, _Detail]) -> None:
     console = result_console()
     for verdict in admission.verdicts:
         console.print(f"{shown(verdict.target)}: [bold]{verdict.state}[/]")
-        console.print(_table(verdict, details.get(verdict.target)))
+        print_table(console, _table(verdict, details.get(verdict.target)))
         if verdict.findings:
             click.echo("\n".join(map(one_line, verdict_lines([verdict])[1:])))
         console.print()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
@@ -220,7 +220,7 @@ def _reasons(before: Kernel | None, after: Kernel | None) -> tuple[str, ...]:
     if old.text != new.text:
         told.append("code")
     if old.attributes != new.attributes:
-        told.append("resources")
+        told += _measures(before.function, after.function) or ["attributes that no measure shows"]
     if old.data != new.data:
         told.append("data it refers to")
     calls, were = dict(new.calls), dict(old.calls)
@@ -228,6 +228,45 @@ def _reasons(before: Kernel | None, after: Kernel | None) -> tuple[str, ...]:
         f"callee {name}" for name in sorted(calls.keys() | were.keys()) if calls.get(name) != were.get(name)
     ]
     return tuple(told)
+
+
+_MEASURES: tuple[tuple[str, str, Callable[[Function], str]], ...] = (
+    ("registers", "", lambda one: _number(one.registers)),
+    ("spills", " B", lambda one: _spills(one)),
+    ("frame", " B", lambda one: _number(one.frame)),
+    ("stack", " B", lambda one: _number(one.stack)),
+    ("shared", " B", lambda one: _number(one.shared)),
+    ("constant", " B", lambda one: _number(one.constant)),
+    ("threads", "", lambda one: _bounds(one.required_threads or one.max_threads)),
+    ("register limit", "", lambda one: _number(one.max_registers)),
+    ("cluster", "", lambda one: _bounds(one.cluster)),
+    ("largest cluster", "", lambda one: _number(one.max_cluster)),
+    ("barriers", "", lambda one: _number(one.barriers)),
+    ("parameters", " B", lambda one: _number(sum(parameter.size for parameter in one.parameters))),
+)
+"""What `.nv.info` and the function's own sections say: name, unit, value in words."""
+
+
+def _measures(before: Function | None, after: Function | None) -> list[str]:
+    """Each measure that is not the same, as ``registers 168 -> 172`` or ``spills 0 -> 32/32 B``."""
+    if before is None or after is None:
+        return []
+    pairs = [(name, unit, tell(before), tell(after)) for name, unit, tell in _MEASURES]
+    return [f"{name} {old} -> {new}{unit}" for name, unit, old, new in pairs if old != new]
+
+
+def _spills(function: Function) -> str:
+    """Stored and loaded."""
+    both = (function.spill_stores, function.spill_loads)
+    return "0" if both == (0, 0) else "/".join(map(_number, both))
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
+
+
+def _bounds(sizes: tuple[int, int, int] | None) -> str:
+    return "x".join(map(str, sizes)) if sizes else "not bound"
 
 
 def _hex(data: Bytes) -> str:

@@ -24,6 +24,8 @@ _TOLD = frozenset(
         nvinfo.MAX_THREADS,
         nvinfo.REQUIRED_THREADS,
         nvinfo.MAX_REGISTERS,
+        nvinfo.CLUSTER,
+        nvinfo.MAX_CLUSTER,
         nvinfo.BARRIERS,
         nvinfo.PARAMETER,
         nvinfo.ANNOTATIONS,
@@ -46,9 +48,11 @@ class Function:
     """A kernel, or a device function that has code of its own.
 
     All sizes are in bytes. ``shared`` is static shared memory with what the architecture reserves (1024
-    from sm_90 on), as cuobjdump counts it. ``frame`` is the function's own part of the stack; ``stack`` is
-    that with all that it calls, known once linked. ``spill_stores`` and ``spill_loads`` are what ptxas
-    prints; ``None`` when the object does not tell.
+    from sm_90 on), as cuobjdump counts it. ``max_registers`` is the limit that ptxas worked to: the launch
+    bounds' least number of blocks goes into it, which a cubin does not hold by itself. ``cluster`` is the
+    size of a cluster that the source fixes, ``max_cluster`` the largest that its bounds allow. ``frame`` is
+    the function's own part of the stack; ``stack`` is that with all that it calls, known once linked.
+    ``spill_stores`` and ``spill_loads`` are what ptxas prints; ``None`` when the object does not tell.
     """
 
     name: str
@@ -64,6 +68,8 @@ class Function:
     max_threads: tuple[int, int, int] | None
     required_threads: tuple[int, int, int] | None
     max_registers: int | None
+    cluster: tuple[int, int, int] | None
+    max_cluster: int | None
     barriers: int
     parameters: tuple[Parameter, ...]
 
@@ -129,6 +135,7 @@ def _function(
     spills = _spills(elf.body(text), items, frame, toolkit)
     values = {item.attribute: item for item in items}
     limit = values.get(nvinfo.MAX_REGISTERS)
+    largest = values.get(nvinfo.MAX_CLUSTER)
     barriers = values.get(nvinfo.BARRIERS)
     return Function(
         name=name,
@@ -144,6 +151,8 @@ def _function(
         max_threads=_triple(values.get(nvinfo.MAX_THREADS)),
         required_threads=_triple(values.get(nvinfo.REQUIRED_THREADS)),
         max_registers=limit.value if limit else None,
+        cluster=_triple(values.get(nvinfo.CLUSTER)),
+        max_cluster=next(iter(largest.words()), None) if largest else None,
         barriers=barriers.value if barriers else 0,
         parameters=_parameters(items),
     )

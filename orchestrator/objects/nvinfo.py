@@ -25,6 +25,8 @@ PARAMETER_BYTES = 0x19
 MAX_REGISTERS = 0x1B
 REGISTERS = 0x2F
 TOOLKIT_VERSION = 0x37
+CLUSTER = 0x3D
+MAX_CLUSTER = 0x3F
 BARRIERS = 0x4C
 ANNOTATIONS = 0x55
 """Pairs (kind u32, code offset u32); kind 1 marks each instruction that spills a register or fills it

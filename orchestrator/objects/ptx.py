@@ -14,7 +14,10 @@ _VERSION = re.compile(r"\s*\.version\s+(\d+\.\d+)\s")
 _TARGET = re.compile(r"\s*\.target[ \t]+(\w[^\n]{0,1000})\n")
 _ADDRESS_SIZE = re.compile(r"\s*\.address_size\s+(\d{1,4})\s")
 _ENTRY = re.compile(r"\.entry\s+([\w$.]{1,65536})")
-_BOUND = re.compile(r"\.(maxntid|reqntid|minnctapersm|maxnreg)\s+(\d{1,9}(?:\s*,\s*\d{1,9}){0,2})")
+_BOUND = re.compile(
+    r"\.(maxntid|reqntid|minnctapersm|maxnreg|reqnctapercluster|maxclusterrank)\s+"
+    r"(\d{1,9}(?:\s*,\s*\d{1,9}){0,2})"
+)
 _NUMBER = re.compile(rb"\d{1,9}")
 _STRING = re.compile(rb"\.b8\s+([\w$.]{1,65536})\[\d*\]\s*=\s*\{([0-9,\s]*)\}")
 
@@ -28,6 +31,8 @@ class PtxEntry:
     required_threads: tuple[int, int, int] | None
     min_blocks: int | None
     max_registers: int | None
+    cluster: tuple[int, int, int] | None
+    max_cluster: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +86,17 @@ def _spans(text: str) -> list[tuple[str, int, int]]:
 
 
 def _entry(name: str, bounds: dict[str, tuple[int, ...]]) -> PtxEntry:
-    blocks, registers = bounds.get("minnctapersm"), bounds.get("maxnreg")
+    def one(bound: str) -> int | None:
+        return bounds[bound][0] if bound in bounds else None
+
     return PtxEntry(
         name=name,
         max_threads=_triple(bounds.get("maxntid")),
         required_threads=_triple(bounds.get("reqntid")),
-        min_blocks=blocks[0] if blocks else None,
-        max_registers=registers[0] if registers else None,
+        min_blocks=one("minnctapersm"),
+        max_registers=one("maxnreg"),
+        cluster=_triple(bounds.get("reqnctapercluster")),
+        max_cluster=one("maxclusterrank"),
     )
 
 

@@ -36,10 +36,30 @@ def test_inspect_shows_every_kernel_with_its_measures() -> None:
     _code, shown = invoke("inspect", OBJECTS / "sm_90.cubin")
     assert "\x1b" not in shown
     (row,) = [line.split() for line in shown.splitlines() if line.startswith("spills ")]
-    assert row == ["spills", "sm_90", "24", "32/32", "40", "40", "0", "536", "1,664"]
+    assert row == ["spills", "sm_90", "24", "32/32", "40", "40", "0", "536", "24", "1,664"]
     assert "void add<float>(float*, float const*, int)" in shown
     assert "ptxas V13.0.88 -arch sm_90 -m 64" in shown
     assert "not written: the placeholder" in shown
+
+
+def columns(shown: str, kernel: str) -> dict[str, str]:
+    """The cells of one kernel's row by their headers, which are aligned to the right but for two."""
+    lines = shown.splitlines()
+    (head,) = [line for line in lines if line.startswith("Kernel ")]
+    (row,) = [line for line in lines if line.startswith(kernel)]
+    headers = ["Threads", "Min blocks", "Register limit"]
+    return {name: row[head.index(name) : head.index(name) + len(name)].strip() for name in headers}
+
+
+def test_least_number_of_blocks_is_told_where_a_file_holds_it() -> None:
+    """``__launch_bounds__(128, 2)``: a cubin has the threads alone, PTX both."""
+    expected = {"Threads": "128", "Min blocks": "?", "Register limit": ""}
+    assert columns(invoke("inspect", OBJECTS / "sm_90.cubin")[1], "void add") == expected
+    expected["Min blocks"] = "2"
+    for name in ("none.fatbin", "sample.ptx"):
+        shown = invoke("inspect", OBJECTS / name)[1]
+        assert columns(shown, "void add") == expected
+        assert columns(shown, "spills") == {"Threads": "", "Min blocks": "", "Register limit": "24"}
 
 
 def test_inspect_says_what_needs_another_compile() -> None:
@@ -111,6 +131,31 @@ def test_diff(tmp_path: Path) -> None:
     assert "- 'pin_abc %d\\n'" in shown
     assert "+ 'pin_abd %d\\n'" in shown
     assert [line.split()[0] for line in shown.splitlines() if "data it refers to" in line] == ["hello"]
+
+
+def test_diff_says_resources_with_their_values(tmp_path: Path) -> None:
+    data = (OBJECTS / "sm_90.cubin").read_bytes()
+    elf = read_elf(data)
+    more = bytearray(data)
+    changes: list[tuple[str, bytes, int | None]] = [
+        (".nv.info", b"\x04\x2f\x08\x00", 36),  # registers of the first function noted: add
+        (".nv.info._Z3addIfEvPT_PKS0_i", b"\x04\x05\x0c\x00", 64),  # its launch bounds
+        (".nv.info.spills", b"\x04\x55", None),  # the marks of spills
+    ]
+    for section, attribute, value in changes:
+        info = elf.section(section)
+        assert info is not None
+        at = info.offset + bytes(elf.body(info)).index(attribute)
+        if value is None:
+            more[at + 1] = 0x5E
+        else:
+            more[at + (8 if section == ".nv.info" else 4)] = value
+    after = written(tmp_path, "after", bytes(more))
+    code, shown = invoke("diff", OBJECTS / "sm_90.cubin", after)
+    why = {line.split()[0]: line for line in shown.splitlines() if " changed " in line}
+    assert code == 1
+    assert why["void"].endswith("registers 12 -> 36, threads 128x1x1 -> 64x1x1")
+    assert why["spills"].endswith("spills 32/32 -> 0 B")
 
 
 def test_diff_of_builds_that_differ_in_the_stamp(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from orchestrator.objects.elf import read_elf
 from orchestrator.objects.registration import read_registrations
 from orchestrator.objects.search import search, text_pattern
 from orchestrator.objects.stamp import read_stamps
+from orchestrator.objects.summary import summarize
 from orchestrator.verify import observe_contents
 
 pytestmark = pytest.mark.toolchain
@@ -144,6 +145,44 @@ def test_ptxas_says_the_same(tmp_path: Path, arch: str) -> None:
     kernels = read_cubin((tmp_path / "sample.cubin").read_bytes()).kernels
     assert {k.name: (k.registers, k.frame, k.spill_stores, k.spill_loads) for k in kernels} == expected
     assert expected["spills"][2] > 0
+
+
+BOUNDS = """
+extern "C" __global__ void __launch_bounds__(256, BLOCKS, 4) bounded(int *p) { *p = 1; }
+extern "C" __global__ void __cluster_dims__(2, 1, 1) clustered(int *p) { *p = 2; }
+extern "C" __global__ void __maxnreg__(64) limited(int *p) { *p = 3; }
+"""
+
+
+def test_launch_bounds(tmp_path: Path) -> None:
+    """A cubin holds no least number of blocks: of two, only the limit of registers that came of it differs."""
+    (tmp_path / "bounds.cu").write_text(BOUNDS)
+    for blocks in ("2", "3"):
+        nvcc(tmp_path, "-fatbin", "-arch=sm_90", f"-DBLOCKS={blocks}", "bounds.cu", "-o", f"{blocks}.fatbin")
+    two, three = (
+        {
+            one.name: one
+            for piece in summarize((tmp_path / f"{blocks}.fatbin").read_bytes())
+            for one in piece.functions
+        }
+        for blocks in ("2", "3")
+    )
+    assert {name: (f.max_threads, f.cluster, f.max_cluster, f.max_registers) for name, f in two.items()} == {
+        "bounded": ((256, 1, 1), None, 4, 128),
+        "clustered": (None, (2, 1, 1), None, 255),
+        "limited": (None, None, None, 64),
+    }
+    assert replace(three["bounded"], max_registers=128) == two["bounded"]
+    assert three["bounded"].max_registers == 80
+    (text,) = [piece for piece in summarize((tmp_path / "3.fatbin").read_bytes()) if piece.ptx_entries]
+    assert {
+        one.name: (one.max_threads, one.min_blocks, one.cluster, one.max_cluster, one.max_registers)
+        for one in text.ptx_entries
+    } == {
+        "bounded": ((256, 1, 1), 3, None, 4, None),
+        "clustered": (None, None, (2, 1, 1), None, None),
+        "limited": (None, None, None, None, 64),
+    }
 
 
 @pytest.mark.parametrize("mode", ["whole.o", "debug.o", "lines.o", "rdc.o", "lto.o", "shared.so", "program"])
