@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prover import setup, synth
+from prover.backends import DenseWires
 from prover.formats.wtns import write_wtns
 from prover.loading import artifact_from_orchestrator, checkout, open_generator
 from prover.params import CURVES, Curve
@@ -42,9 +43,9 @@ def ensure(
         return zkey, wtns
     zkey.parent.mkdir(parents=True, exist_ok=True)
     shape = synth.Shape(curve, synth.constraints_filling(log_domain), binary, SEED)
-    system, witness = synth.synthesize(shape)
-    write_wtns(wtns, curve, witness)
     generator = open_generator(backend, curve, find)
+    system, witness = synth.synthesize(shape, generator if isinstance(generator, DenseWires) else None)
+    write_wtns(wtns, curve, witness)
     unfinished = zkey.with_suffix(f".{os.getpid()}")
     setup.write_test_key(unfinished, system, setup.seeded_trapdoor(curve, SEED), generator)
     unfinished.replace(zkey)

@@ -303,6 +303,7 @@ def synth(
     backend: str,
 ) -> None:
     """Make a synthetic circuit with key and witness, for benchmarks. Its secrets follow from the seed."""
+    from prover.backends import DenseWires
     from prover.formats.r1cs import write_r1cs
     from prover.formats.wtns import write_wtns
     from prover.synth import Shape, constraints_filling, synthesize
@@ -313,7 +314,8 @@ def synth(
     chosen = curve_by_name(curve)
     assert chosen is not None
     generator = _generator(backend, chosen)
-    system, words = synthesize(Shape(chosen, count, binary, seed))
+    fast = generator if isinstance(generator, DenseWires) else None
+    system, words = synthesize(Shape(chosen, count, binary, seed), fast)
     write_wtns(wtns, chosen, words)
     if r1cs is not None:
         write_r1cs(r1cs, system)

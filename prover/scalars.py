@@ -10,6 +10,7 @@ from prover.params import SCALAR_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -24,3 +25,9 @@ def encode_scalars(values: Iterable[int]) -> NDArray[np.uint8]:
     """n integers below 2^256 -> shape (n, 32)."""
     data = b"".join([value.to_bytes(SCALAR_BYTES, "little") for value in values])
     return np.frombuffer(data, np.uint8).reshape(-1, SCALAR_BYTES)
+
+
+def take(rows: NDArray[np.uint8], which: NDArray[Any]) -> NDArray[np.uint8]:
+    """``rows[which]`` for rows of bytes without gaps, each moved as one: many times sooner than by bytes."""
+    whole = rows.view(f"V{rows.shape[1]}").reshape(-1)
+    return np.take(whole, which).view(np.uint8).reshape(-1, rows.shape[1])

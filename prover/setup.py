@@ -16,9 +16,9 @@ import numpy as np
 from prover import qap
 from prover.backends import KeyPolynomials, KeyScalars
 from prover.formats.points import encode_g1, encode_g2
-from prover.formats.zkey import COEF, write_zkey
+from prover.formats.zkey import COEF, entries_of, write_zkey
 from prover.reference import g1, g2
-from prover.scalars import decode_scalars, encode_scalars
+from prover.scalars import decode_scalars, encode_scalars, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prover.backends import PointGenerator
-    from prover.formats.r1cs import ConstraintSystem, SparseMatrix
+    from prover.formats.r1cs import ConstraintSystem
     from prover.params import Curve
 
     DoubleMontgomery = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
@@ -138,21 +138,17 @@ def _single_points(curve: Curve, trapdoor: Trapdoor) -> list[bytes]:
 
 def _key_entries(system: ConstraintSystem, double_montgomery: DoubleMontgomery) -> NDArray[Any]:
     """A and B as the key has them: by constraint, A before B, then the public rows of A."""
-    parts = [_entries(0, system.a, double_montgomery), _entries(1, system.b, double_montgomery)]
-    by_constraint = np.concatenate(parts)
-    by_constraint = by_constraint[np.argsort(by_constraint["constraint"], kind="stable")]
-    public = np.zeros(system.n_public + 1, COEF)
-    public["wire"] = np.arange(system.n_public + 1)
-    public["constraint"] = system.n_constraints + public["wire"]
-    public["value"] = double_montgomery(encode_scalars([1]))[0]
-    return np.concatenate([by_constraint, public])
-
-
-def _entries(which: int, matrix: SparseMatrix, double_montgomery: DoubleMontgomery) -> NDArray[Any]:
-    entries = np.empty(len(matrix.rows), COEF)
-    entries["matrix"], entries["constraint"], entries["wire"] = which, matrix.rows, matrix.wires
-    entries["value"] = double_montgomery(matrix.coefs)
-    return entries
+    rows = np.concatenate([system.a.rows, system.b.rows])
+    order = np.argsort(rows, kind="stable")
+    parts = [
+        entries_of(which, matrix.rows, matrix.wires, double_montgomery(matrix.coefs))
+        for which, matrix in enumerate((system.a, system.b))
+    ]
+    by_constraint = take(np.concatenate(parts).view(np.uint8).reshape(-1, COEF.itemsize), order)
+    wires = np.arange(system.n_public + 1, dtype=np.uint32)
+    one = np.repeat(double_montgomery(encode_scalars([1])), len(wires), axis=0)
+    public = entries_of(0, system.n_constraints + wires, wires, one)
+    return np.concatenate([by_constraint.reshape(-1).view(COEF), public])
 
 
 def _double_montgomery(curve: Curve) -> DoubleMontgomery:

@@ -136,6 +136,21 @@ class KeyPolynomials(Protocol):
 
 
 @runtime_checkable
+class DenseWires(Protocol):
+    """Many wires of a synthetic circuit at once. Backends may offer it, where Python is too slow."""
+
+    def dense_wires(
+        self,
+        c: NDArray[np.uint8],
+        w_i: NDArray[np.uint8],
+        w_j: NDArray[np.uint8],
+        w_k: NDArray[np.uint8],
+        d: NDArray[np.uint8],
+    ) -> NDArray[np.uint8]:
+        """(c w_i + w_j) (w_k + d), element by element; all (n, 32) in standard form, below r."""
+
+
+@runtime_checkable
 class PointGenerator(Protocol):
     """Multiples of the generators, for making test keys. Backends may offer it; the reference does."""
 

@@ -164,6 +164,17 @@ class HostBackend:
         """coefficient * R^2 for each."""
         return HostSetup(self._library, self.curve).double_montgomery(coefs)
 
+    def dense_wires(
+        self,
+        c: NDArray[np.uint8],
+        w_i: NDArray[np.uint8],
+        w_j: NDArray[np.uint8],
+        w_k: NDArray[np.uint8],
+        d: NDArray[np.uint8],
+    ) -> NDArray[np.uint8]:
+        """(c w_i + w_j) (w_k + d), by the host library."""
+        return HostSetup(self._library, self.curve).dense_wires(c, w_i, w_j, w_k, d)
+
     def multiples_g1(self, scalars: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """k * G1 for each scalar."""
         return self._multiples(G1, encode_g1(self.curve, self.curve.generator_g1), scalars)

@@ -6,13 +6,15 @@ interpolated exactly.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prover import qap
 from prover.backends import KeyScalars
-from prover.formats.zkey import COEF
+from prover.formats.zkey import COEF, entries_of
 from prover.params import SCALAR_BYTES
 from prover.scalars import encode_scalars
 
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
     Words = NDArray[np.uint8]
 
 FR = 1
-ADD, TO_MONTGOMERY, FROM_MONTGOMERY = 0, 7, 8
+ADD, MUL, TO_MONTGOMERY, FROM_MONTGOMERY = 0, 2, 7, 8
 INVERSE = 1
 ALL_THREADS = 0
+SLICE = 1 << 15
+"""Elements that one thread takes at a time: some milliseconds."""
 
 
 class HostSetup:
@@ -62,6 +66,11 @@ class HostSetup:
         """coefficient * R^2: how keys hold the entries of the matrices."""
         return self._convert(TO_MONTGOMERY, self._convert(TO_MONTGOMERY, coefs))
 
+    def dense_wires(self, c: Words, w_i: Words, w_j: Words, w_k: Words, d: Words) -> Words:
+        """(c w_i + w_j) (w_k + d). One factor of each product is taken into Montgomery form."""
+        first = self._field(ADD, self._field(MUL, self._convert(TO_MONTGOMERY, c), w_i), w_j)
+        return self._field(MUL, self._convert(TO_MONTGOMERY, first), self._field(ADD, w_k, d))
+
     def _columns(
         self, matrices: list[SparseMatrix], system: ConstraintSystem, basis: Words
     ) -> tuple[Words, Words]:
@@ -83,10 +92,7 @@ class HostSetup:
 
     def _entries(self, which: int, matrix: SparseMatrix) -> NDArray[Any]:
         """The transposed matrix, as entries of a key: a row for each wire."""
-        entries = np.empty(len(matrix.rows), COEF)
-        entries["matrix"], entries["constraint"], entries["wire"] = which, matrix.wires, matrix.rows
-        entries["value"] = self.double_montgomery(matrix.coefs)
-        return entries
+        return entries_of(which, matrix.wires, matrix.rows, self.double_montgomery(matrix.coefs))
 
     def _powers(self, base: int, count: int) -> Words:
         """base^j, j < count, a power of two: each half is the one before, times one power."""
@@ -114,15 +120,31 @@ class HostSetup:
 
     def _sum(self, first: Words, *others: Words) -> Words:
         for other in others:
-            self._library.call("field", FR, ADD, first, other, first, len(first))
+            first = self._field(ADD, first, other)
         return first
 
     def _standard(self, vector: Words) -> Words:
         return self._convert(FROM_MONTGOMERY, vector)
 
     def _convert(self, operation: int, vector: Words) -> Words:
-        source, out = np.ascontiguousarray(vector), np.empty((len(vector), SCALAR_BYTES), np.uint8)
-        self._library.call("field", FR, operation, source, source, out, len(source))
+        return self._field(operation, vector, vector)
+
+    def _field(self, operation: int, a: Words, b: Words) -> Words:
+        """One operation on every element, slices of them on all processors."""
+        a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+        out = _vector(len(a))
+
+        def work(start: int) -> None:
+            part = slice(start, start + SLICE)
+            self._library.call("field", FR, operation, a[part], b[part], out[part], len(out[part]))
+
+        starts = range(0, len(a), SLICE)
+        if len(starts) <= 1:
+            for start in starts:
+                work(start)
+            return out
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(work, starts))
         return out
 
 

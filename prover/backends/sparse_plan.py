@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prover.formats.zkey import COEF, entry_values
+from prover.scalars import take
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -63,7 +66,8 @@ def compressed_rows(coefs: NDArray[Any], n: int) -> CompressedRows:
     rows = coefs["constraint"].astype(np.int64) * 2 + coefs["matrix"]
     if np.any(rows[1:] < rows[:-1]):
         order = np.argsort(rows, kind="stable")
-        coefs, rows = coefs[order], rows[order]
+        whole = np.ascontiguousarray(coefs).view(np.uint8).reshape(-1, COEF.itemsize)
+        coefs, rows = take(whole, order).reshape(-1).view(COEF), rows[order]
     starts = np.zeros(2 * n + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=2 * n), out=starts[1:])
     lengths = np.diff(starts)
@@ -77,7 +81,7 @@ def compressed_rows(coefs: NDArray[Any], n: int) -> CompressedRows:
     return CompressedRows(
         starts=starts.astype(np.uint32),
         wires=np.ascontiguousarray(coefs["wire"]),
-        values=np.ascontiguousarray(coefs["value"]),
+        values=entry_values(coefs),
         long_rows=long_rows.astype(np.uint32),
         first_segments=first.astype(np.uint32),
         segment_starts=segment_starts.astype(np.uint32),

@@ -14,6 +14,7 @@ import mmap
 import os
 import stat
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ import numpy as np
 from orchestrator.errors import ConfigurationError, Missing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -200,6 +201,20 @@ class Cursor:
             raise self.section.fault(self.position, f"{left} bytes follow the last field")
 
 
+SLICE = 1 << 18
+"""Rows that one thread checks at a time."""
+
+
+def first_in_slices(n: int, first_in: Callable[[int, int], int | None]) -> int | None:
+    """The least index that ``first_in(start, end)`` finds in slices of 0 .. n - 1, on all processors."""
+    starts = range(0, n, SLICE)
+    if len(starts) <= 1:
+        return first_in(0, n) if n else None
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda start: first_in(start, min(n, start + SLICE)), starts)
+        return next((index for index in found if index is not None), None)
+
+
 def first_not_below(values: NDArray[np.uint8], modulus: int) -> int | None:
     """The index of the first row of ``values`` that is not below ``modulus``, or ``None``.
 
@@ -209,12 +224,16 @@ def first_not_below(values: NDArray[np.uint8], modulus: int) -> int | None:
     if not len(values):
         return None
     width = values.shape[1]
-    top_of_modulus = modulus >> (8 * (width - 8))
+    top_of_modulus = np.uint64(modulus >> (8 * (width - 8)))
     tops = values.view("<u8")[:, -1]
-    for index in np.flatnonzero(tops >= np.uint64(top_of_modulus)):
-        if int.from_bytes(values[index].tobytes(), "little") >= modulus:
-            return int(index)
-    return None
+
+    def first_in(start: int, end: int) -> int | None:
+        for index in start + np.flatnonzero(tops[start:end] >= top_of_modulus):
+            if int.from_bytes(values[index].tobytes(), "little") >= modulus:
+                return int(index)
+        return None
+
+    return first_in_slices(len(values), first_in)
 
 
 def write_container(

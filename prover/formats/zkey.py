@@ -17,6 +17,7 @@ from prover.formats.container import (
     Container,
     Cursor,
     Section,
+    first_in_slices,
     first_not_below,
     open_container,
     write_container,
@@ -50,6 +51,26 @@ _U32 = struct.Struct("<I")
 COEF = np.dtype([("matrix", "<u4"), ("constraint", "<u4"), ("wire", "<u4"), ("value", "u1", (SCALAR_BYTES,))])
 """One matrix entry: matrix 0 = A, 1 = B; value = coefficient * R^2 mod r ("double Montgomery"), so that one
 Montgomery multiplication by a standard-form witness word gives coefficient * wire in Montgomery form."""
+
+_COEF_ROWS = np.dtype([*COEF.descr[:3], ("value", f"V{SCALAR_BYTES}")])
+"""`COEF` with its value as one item: NumPy copies that many times sooner than bytes."""
+
+
+def entries_of(
+    matrix: int, constraints: NDArray[Any], wires: NDArray[Any], values: NDArray[np.uint8]
+) -> NDArray[Any]:
+    """Entries of one matrix, (n,) of `COEF`. ``values``: (n, 32), coefficient * R^2."""
+    entries = np.empty(len(constraints), COEF)
+    entries["matrix"], entries["constraint"], entries["wire"] = matrix, constraints, wires
+    rows = np.ascontiguousarray(values).view(f"V{SCALAR_BYTES}").reshape(-1)
+    entries.view(_COEF_ROWS)["value"] = rows
+    return entries
+
+
+def entry_values(entries: NDArray[Any]) -> NDArray[np.uint8]:
+    """The values of entries without the gaps between them, (n, 32)."""
+    rows = np.ascontiguousarray(entries.view(_COEF_ROWS)["value"])
+    return rows.view(np.uint8).reshape(-1, SCALAR_BYTES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -227,13 +248,20 @@ def _check_entries(key: ProvingKey) -> None:
         ("wire", key.n_vars, f"wire {{}} is not below nVars = {key.n_vars}"),
     )
     for name, limit, message in limits:
-        wrong = np.flatnonzero(key.coefs[name] >= limit)
-        if len(wrong):
-            index = int(wrong[0])
+        index = _first_reaching(key.coefs[name], limit)
+        if index is not None:
             refuse(index, name, message.format(int(key.coefs[name][index])))
     bad = first_not_below(key.coefs["value"], key.curve.r)
     if bad is not None:
         refuse(bad, "value", "the coefficient is not below r")
+
+
+def _first_reaching(values: NDArray[np.uint32], limit: int) -> int | None:
+    def first_in(start: int, end: int) -> int | None:
+        wrong = np.flatnonzero(values[start:end] >= limit)
+        return start + int(wrong[0]) if len(wrong) else None
+
+    return first_in_slices(len(values), first_in)
 
 
 def _check_coordinates(key: ProvingKey) -> None:
@@ -266,7 +294,11 @@ def write_zkey(
     header += struct.pack("<III", len(a_query), n_public, len(h_query)) + b"".join(singles)
     queries = {3: ic, 5: a_query, 6: b_g1_query, 7: b_g2_query, 8: l_query, 9: h_query}
     sections: dict[int, Sequence[bytes | memoryview]] = {1: [_U32.pack(PROTOCOL_GROTH16)], 2: [header]}
-    sections[4] = [_U32.pack(len(coefs)), coefs.tobytes()]
-    sections |= {kind: [points.tobytes()] for kind, points in queries.items()}
+    sections[4] = [_U32.pack(len(coefs)), _bytes_of(coefs)]
+    sections |= {kind: [_bytes_of(points)] for kind, points in queries.items()}
     sections[10] = [bytes(64), _U32.pack(0)]  # no circuit hash, no contributions
     write_container(path, b"zkey", 1, sections)
+
+
+def _bytes_of(array: NDArray[Any]) -> memoryview:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

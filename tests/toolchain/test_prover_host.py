@@ -76,6 +76,15 @@ def test_points_made_are_those_of_the_oracle(curve: Curve) -> None:
 
 
 @both_curves
+@pytest.mark.parametrize(("n", "binary"), [(1, 0.0), (40, 1.0), (300, 0.4), (3000, 0.0)])
+def test_circuits_made_fast_are_those_made_in_python(curve: Curve, n: int, binary: float) -> None:
+    shape = Shape(curve, n, binary)
+    _, slowly = synthesize(shape)
+    _, fast = synthesize(shape, host(curve))
+    assert np.array_equal(slowly, fast)
+
+
+@both_curves
 def test_keys_made_are_those_of_the_oracle(curve: Curve, tmp_path: Path) -> None:
     system, _ = synthesize(Shape(curve, 13, 0.5))
     for name, generator in (("host", host(curve)), ("oracle", ReferenceBackend(curve))):
