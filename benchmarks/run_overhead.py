@@ -58,7 +58,7 @@ def timed(action):
 
 def observed_build(root: Path) -> Observed:
     before, began = look([str(root)]), file_clock_ns()
-    code, events, lost = observe(["make", "-s"], os.environ, root)
+    code, events, lost = observe(["make", "-s"], os.environ, root, root)
     return Observed(("make",), str(root), code, events, lost, began, before, dict(os.environ))
 
 

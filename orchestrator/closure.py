@@ -42,8 +42,10 @@ class Lists:
     """Start of the names of files that are the command's own."""
     shared_folders: bool = False
     """Other commands write into the project's folders at the same time, so a new state of a folder means
-    nothing.
+    something only where nothing was put into it or taken out.
     """
+    names: tuple[str, ...] = ()
+    """What the compile read, where that is known without a list of nvcc's."""
 
     @classmethod
     def of(cls, target: Target) -> Lists:
@@ -175,7 +177,8 @@ class _Reading:
     def _compiled(self) -> tuple[str, ...]:
         """What the compile read, its source among it."""
         target = self._action.target
-        compiled = self._listed(self._lists.compiled, depfile.parse_nvcc)
+        compiled = tuple(dict.fromkeys(map(self._shorten, self._lists.names)))
+        compiled = compiled or self._listed(self._lists.compiled, depfile.parse_nvcc)
         for source in target.sources:
             if os.path.normpath(source) not in compiled:
                 raise BuildFailed(
@@ -304,10 +307,12 @@ class _Reading:
                 raise ChangedMeanwhile(f"{name}: is gone since the compile") from None
             if changed >= self._started_ns:
                 raise ChangedMeanwhile(f"{name}: was written, moved or touched while the command ran")
-            if name in self._own and not name.startswith("/"):
+            if name in self._own and (self._lists.shared_folders or not name.startswith("/")):
                 folders.add(name)
-        if not self._lists.shared_folders:
-            for path in sorted(_ways(folders)):
+        for path in sorted(_ways(folders)):
+            if self._lists.shared_folders:
+                self._check_shared_way(path)
+            else:
                 self._check_way(path)
 
     def _check_way(self, path: str) -> None:
@@ -321,6 +326,18 @@ class _Reading:
             raise ChangedMeanwhile(f"{path}: is gone since the compile") from None
         new = status.st_ctime_ns >= self._started_ns
         if new and (stat.S_ISLNK(status.st_mode) or above.st_mtime_ns >= self._started_ns):
+            raise ChangedMeanwhile(f"{path}: was replaced or moved while the command ran")
+
+    def _check_shared_way(self, path: str) -> None:
+        """The same where other commands may have put files into the folder, which gives it a new modification
+        time. A folder that was moved keeps the old one.
+        """
+        try:
+            status = os.lstat(self._digests.locate(path))
+        except OSError:
+            raise ChangedMeanwhile(f"{path}: is gone since the compile") from None
+        moved = stat.S_ISLNK(status.st_mode) or status.st_mtime_ns < status.st_ctime_ns
+        if status.st_ctime_ns >= self._started_ns and moved:
             raise ChangedMeanwhile(f"{path}: was replaced or moved while the command ran")
 
 

@@ -192,9 +192,15 @@ def undisturbed(workspace: Workspace, waiting: Callable[[str], None]) -> Iterato
         yield
 
 
+HELD = "FRESHPROOF_TREE_HELD"
+"""Names the tree whose build lock an ancestor of this process holds for it."""
+
+
 @contextlib.contextmanager
 def _lock_file(workspace: Workspace) -> Iterator[int]:
-    path = workspace.build / "lock"
+    """The lock; within a command for which an ancestor holds it, another one, which its parts share."""
+    within = os.environ.get(HELD) == str(workspace.root)
+    path = workspace.build / ("lock-within" if within else "lock")
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import click
+
+from orchestrator.cli.safe_text import visible
 
 NOT_STARTED = 125
 """Exit code when there is a command and it did not begin."""
@@ -23,3 +28,26 @@ def command_of(ctx: click.Context) -> tuple[str, ...]:
     """The command; empty if there is none."""
     found: tuple[str, ...] = ctx.meta[_BEHIND]
     return found
+
+
+def given_environment() -> dict[str, str]:
+    """The environment with which this process was started. In a C locale Python adds LC_CTYPE to it
+    (PEP 538), by which compilers would choose other quotation marks.
+    """
+    environ = dict(os.environ)
+    try:
+        first = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return environ
+    if not any(setting.startswith(b"LC_CTYPE=") for setting in first):
+        environ.pop("LC_CTYPE", None)
+    return environ
+
+
+def become(argv: tuple[str, ...]) -> int:
+    """Give this process to the command; returns only if that fails."""
+    try:
+        os.execvpe(argv[0], argv, given_environment())
+    except OSError as error:
+        click.echo(f"error: cannot run {visible(argv[0])}: {error.strerror}", err=True)
+        return NOT_STARTED

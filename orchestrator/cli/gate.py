@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from orchestrator.cli.behind import NOT_STARTED, CommandBehind, command_of
+from orchestrator.cli.behind import NOT_STARTED, CommandBehind, become, command_of, given_environment
 from orchestrator.cli.failure import error_document
-from orchestrator.cli.safe_text import visible
+from orchestrator.cli.safe_text import one_line, visible
 from orchestrator.errors import BrokenRun, FreshproofError, Refused
 from orchestrator.foreign.admission import (
     Checked,
@@ -19,6 +19,8 @@ from orchestrator.foreign.admission import (
     check_loaded,
     decide,
     empty_record_note,
+    folders_of_code,
+    gpu_arch,
     has_targets,
     open_record,
 )
@@ -63,25 +65,29 @@ def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...],
             _show(list(decided.verdicts), False, as_json)
             return NOT_STARTED
         if recorded is None or before is None:
-            return _become(behind)
-        code, loaded = run_watched(behind, os.environ, Path.cwd())
+            return become(behind)
+        folders = folders_of_code(recorded[1])
+        code, loaded, blind = run_watched(behind, given_environment(), Path.cwd(), folders)
     except FreshproofError as error:
-        click.echo(f"error: {error.what}\n  -> {error.remedy}", err=True)
+        click.echo(f"error: {visible(error.what)}\n  -> {visible(error.remedy)}", err=True)
         if as_json:
             click.echo(error_document(error.what, error.remedy, NOT_STARTED))
         return NOT_STARTED
+    if blind:
+        click.echo(f"void: {visible(blind)}", err=True)
+        return BrokenRun.exit_code
     return code if _still_holds(recorded, before, loaded, targets) else BrokenRun.exit_code
 
 
 def _answer(targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> int:
     _check_pids(pids)
     admission, recorded = _admission(targets), open_record(Path.cwd())
-    checked = check_all(*recorded, os.environ) if recorded else None
+    checked = check_all(*recorded, os.environ, gpu_arch(os.environ)) if recorded else None
     processes = _process_verdicts(targets, pids)
     decided = decide(admission, checked)
     admitted = decided.admitted and all(v.state is State.FRESH for v in processes)
     if note := empty_record_note(checked):
-        click.echo(f"note: {note}", err=True)
+        click.echo(f"note: {visible(note)}", err=True)
     _show([*decided.verdicts, *processes], admitted, as_json)
     return 0 if admitted else Refused.exit_code
 
@@ -124,23 +130,14 @@ def _still_holds(
         admission = _admission(targets)
         after = check_loaded(*recorded, before, loaded, os.environ)
     except FreshproofError as error:
-        click.echo(f"void: {error.what}", err=True)
+        click.echo(f"void: {visible(error.what)}", err=True)
         return False
     decided = decide(admission, after)
     if decided.admitted:
         return True
     click.echo("void: what this run used is no longer, or never was, what was admitted", err=True)
-    click.echo(visible("\n".join(verdict_lines(v for v in decided.verdicts if v.findings))), err=True)
+    click.echo("\n".join(map(one_line, verdict_lines(v for v in decided.verdicts if v.findings))), err=True)
     return False
-
-
-def _become(argv: tuple[str, ...]) -> int:
-    """Give this process to the command; returns only if that fails."""
-    try:
-        os.execvp(argv[0], argv)
-    except OSError as error:
-        click.echo(f"error: cannot run {argv[0]}: {error.strerror}", err=True)
-        return NOT_STARTED
 
 
 def _show(verdicts: list[Verdict], admitted: bool, as_json: bool) -> None:
@@ -152,5 +149,5 @@ def _show(verdicts: list[Verdict], admitted: bool, as_json: bool) -> None:
         }
         click.echo(json.dumps(document))
         return
-    click.echo(visible("\n".join(verdict_lines(verdicts))))
+    click.echo("\n".join(map(one_line, verdict_lines(verdicts))))
     click.echo("admitted" if admitted else "refused")

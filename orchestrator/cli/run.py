@@ -5,26 +5,32 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
+from rich.markup import escape
 from rich.table import Table
 
-from orchestrator.cli.behind import NOT_STARTED, CommandBehind, command_of
+from orchestrator.cli.behind import NOT_STARTED, CommandBehind, become, command_of, given_environment
 from orchestrator.cli.failure import error_document
-from orchestrator.cli.object_tables import new_table
+from orchestrator.cli.object_tables import new_table, print_table
+from orchestrator.cli.safe_text import one_line, visible
 from orchestrator.cli.terminal import error_console
 from orchestrator.errors import FreshproofError
+from orchestrator.foreign.admission import has_targets
 from orchestrator.foreign.judge import Judge
 from orchestrator.foreign.made import Build
-from orchestrator.foreign.observe import file_clock_ns, observe
+from orchestrator.foreign.observe import file_clock_ns, observe, recorded_by_ancestor
 from orchestrator.foreign.provenance import ends, sources_of
 from orchestrator.foreign.receipt import look, project_root
 from orchestrator.foreign.record import Observed, Recorder
-from orchestrator.foreign.report import SourceRow, product_lines, source_rows
+from orchestrator.foreign.report import SourceRow, idle_options, product_lines, source_rows
 from orchestrator.foreign.store import Damaged, Store
 from orchestrator.model import Verdict
 from orchestrator.verdict_report import verdict_fields
+from orchestrator.workspace import HELD, Workspace, exclusive, find_root
 
 
 @click.command(
@@ -48,23 +54,40 @@ def command(ctx: click.Context, as_json: bool, quiet: bool) -> int:
         raise click.UsageError("name the build behind `--`, such as: freshproof run -- make")
     folder = os.path.realpath(os.curdir)
     store = Store(Path(project_root(folder)))
+    if recorded_by_ancestor(store.root, os.environ):
+        return become(behind)  # the outer one records
     try:
-        with store.exclusive(lambda text: click.echo(f"note: {text}", err=True)):
-            observed = _observe(behind, folder, store)
+        with store.exclusive(_note), _tree_held(Path(folder)) as environ:
+            observed = _observe(behind, folder, store, environ)
             return _record(store, observed, as_json, quiet)
     except FreshproofError as error:
-        click.echo(f"error: {error.what}", err=True)
+        click.echo(f"error: {visible(error.what)}", err=True)
         if error.remedy:
-            click.echo(f"  -> {error.remedy}", err=True)
+            click.echo(f"  -> {visible(error.remedy)}", err=True)
         if as_json:
             click.echo(error_document(error.what, error.remedy, NOT_STARTED), err=True)
         return NOT_STARTED
 
 
-def _observe(behind: tuple[str, ...], folder: str, store: Store) -> Observed:
+def _note(text: str) -> None:
+    click.echo(f"note: {text}", err=True)
+
+
+@contextmanager
+def _tree_held(folder: Path) -> Iterator[dict[str, str]]:
+    """Keep benchmarks and builds of targets out of the tree, if it has targets; the build's environment."""
+    if not has_targets(folder):
+        yield given_environment()
+        return
+    workspace = Workspace(find_root(folder))
+    with exclusive(workspace, _note):
+        yield {**given_environment(), HELD: str(workspace.root)}
+
+
+def _observe(behind: tuple[str, ...], folder: str, store: Store, environ: dict[str, str]) -> Observed:
     before = look([str(store.root)])
     began = file_clock_ns()
-    code, events, lost = observe(behind, os.environ, Path(folder))
+    code, events, lost = observe(behind, environ, Path(folder), store.root)
     return Observed(behind, folder, code, events, lost, began, before, dict(os.environ))
 
 
@@ -73,7 +96,7 @@ def _record(store: Store, observed: Observed, as_json: bool, quiet: bool) -> int
     try:
         earlier = store.read()
     except Damaged as error:
-        click.echo(f"note: {error}; it begins anew", err=True)
+        _note(f"{visible(str(error))}; it begins anew")
         earlier = None
     recorder = Recorder(store, earlier or Build(str(store.root)))
     build, outputs = recorder.record(observed)
@@ -97,24 +120,25 @@ def _show(
     seconds: float,
 ) -> None:
     compiled = sum(row.what.startswith("compiled") for row in rows)
-    click.echo(
-        f"freshproof: {compiled} of {len(rows)} CUDA compiles ran; recorded in {seconds:.1f} s", err=True
-    )
+    ended = f"the build ended with exit code {build.code}; " if build.code else ""
+    told = f"{compiled} of {len(rows)} CUDA compiles ran; recorded in {seconds:.1f} s"
+    click.echo(f"freshproof: {ended}{told}", err=True)
     for text in build.lost:
-        click.echo(f"  what this build did was not seen: {text}", err=True)
+        click.echo(f"  what this build did was not seen: {visible(text)}", err=True)
     if rows:
-        error_console().print(_table(rows))
-    for line in product_lines(build, verdicts):
-        click.echo(line, err=True)
+        print_table(error_console(), _table(rows))
+    for line in (*product_lines(build, verdicts), *idle_options(build)):
+        click.echo(one_line(line), err=True)
     if leftover:
         names = ", ".join(path.removeprefix(f"{build.root}/") for path in leftover)
-        click.echo(f"  left over from earlier builds and not used: {names}", err=True)
+        click.echo(f"  left over from earlier builds and not used: {one_line(names)}", err=True)
 
 
 def _table(rows: list[SourceRow]) -> Table:
     table = new_table("  CUDA source", "In this build", "Why", "Product")
     for row in rows:
-        table.add_row(f"  {row.source}", row.what, row.why, row.product)
+        cells = (f"  {row.source}", row.what, row.why, row.product)
+        table.add_row(*(escape(one_line(cell)) for cell in cells))
     return table
 
 
@@ -132,4 +156,5 @@ def _document(
         "sources": sources,
         "products": [verdict_fields(verdict) for _path, verdict in verdicts],
         "left_over": leftover,
+        "same_device_code": [line.strip() for line in idle_options(build)],
     }

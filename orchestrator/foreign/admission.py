@@ -9,14 +9,18 @@ from pathlib import Path
 
 from orchestrator.errors import Refused
 from orchestrator.foreign.judge import Judge
-from orchestrator.foreign.loaded import libraries_of, named_files, replaced_files
+from orchestrator.foreign.loaded import libraries_of, named_files, older_processes, replaced_files
 from orchestrator.foreign.made import Build
 from orchestrator.foreign.provenance import AGAIN, ends
 from orchestrator.foreign.receipt import is_below
 from orchestrator.foreign.store import Damaged, Store, find_store
 from orchestrator.freshness import judge
+from orchestrator.gpu_arch import architectures, find_arch
 from orchestrator.model import Admission, Evidence, Link, Observation, Verdict
+from orchestrator.objects.contents import Form
 from orchestrator.targets import FILE
+
+_OPENED = frozenset({Form.CUBIN, Form.FATBIN, Form.PTX, Form.LTO_IR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +100,16 @@ def has_targets(start: Path) -> bool:
     return any((folder / FILE).is_file() for folder in (start, *start.parents))
 
 
-def check_all(store: Store, build: Build, environ: Mapping[str, str]) -> Checked:
-    """Every product that counts, and every process that still runs what has been replaced."""
-    look = Judge(store, build, environ)
+def gpu_arch(environ: Mapping[str, str]) -> str:
+    """The architecture of the GPU that a command would use; empty without a GPU."""
+    return "" if isinstance(architectures(), str) else find_arch(environ)[0]
+
+
+def check_all(store: Store, build: Build, environ: Mapping[str, str], gpu: str = "") -> Checked:
+    """Every product that counts, and every process that still runs what has been replaced. With ``gpu``, also
+    whether programs and libraries run on that architecture.
+    """
+    look = Judge(store, build, environ, gpu=gpu)
     counting, leftover = ends(build.made)
     verdicts = [(path, look.product(path)) for path in counting]
     verdicts += [("", verdict) for verdict in _processes(build)]
@@ -107,7 +118,7 @@ def check_all(store: Store, build: Build, environ: Mapping[str, str]) -> Checked
 
 def check_command(store: Store, build: Build, argv: Sequence[str], environ: Mapping[str, str]) -> Checked:
     """What a command is known to load; everything, if that is nothing recorded."""
-    look = Judge(store, build, environ)
+    look = Judge(store, build, environ, gpu=gpu_arch(environ))
     files = named_files(argv, environ)
     libraries = [path for file in files for path in libraries_of(file, environ)]
     verdicts = _on_files(look, build, (*files, *libraries))
@@ -116,11 +127,16 @@ def check_command(store: Store, build: Build, argv: Sequence[str], environ: Mapp
     return Checked(tuple(verdicts), (), build)
 
 
+def folders_of_code(build: Build) -> tuple[str, ...]:
+    """Where the build left device code in files of its own, which programs open by name."""
+    return tuple(sorted({os.path.dirname(m.path) for m in build.made.values() if m.content.form in _OPENED}))
+
+
 def check_loaded(
     store: Store, build: Build, before: Checked, loaded: Iterable[str], environ: Mapping[str, str]
 ) -> Checked:
-    """The same again after the command ran, and what it was seen to load."""
-    look = Judge(store, build, environ)
+    """The same again after the command ran, and what it was seen to load and open."""
+    look = Judge(store, build, environ, gpu=gpu_arch(environ))
     judged = {path for path, _verdict in before.verdicts}
     verdicts = _on_files(look, build, dict.fromkeys((*(p for p in judged if os.path.isabs(p)), *loaded)))
     again = {path for path, _verdict in verdicts}
@@ -163,17 +179,24 @@ def _other_copy(look: Judge, path: str, recorded: str, digest: str | None) -> Ve
 
 
 def _processes(build: Build) -> list[Verdict]:
-    """Running processes that map what a build has replaced since."""
+    """Running processes that map what a build has replaced since, or written over in its place."""
     verdicts = []
     for pid, name, path in replaced_files():
         if path in build.made or _alias(build, path):
-            target = f"process {pid} ({name})"
-            note = f"{target} still runs an older {path.removeprefix(build.root + '/')}"
-            observation = Observation(
-                Link.LOADED, "old-code-running", path, "as built", "replaced", note, f"restart process {pid}"
-            )
-            verdicts.append(judge(Evidence(target, frozenset({Link.LOADED}), (observation,))))
+            note = f"process {pid} ({name}) still runs an older {path.removeprefix(build.root + '/')}"
+            verdicts.append(_on_process(pid, name, path, "replaced", note))
+    for pid, name, path in older_processes({m.path: m.made_ns for m in build.made.values()}):
+        shown = path.removeprefix(build.root + "/")
+        note = f"process {pid} ({name}) is older than {shown}, which it maps: what it runs cannot be told"
+        verdicts.append(_on_process(pid, name, path, None, note))
     return verdicts
+
+
+def _on_process(pid: int, name: str, path: str, observed: str | None, note: str) -> Verdict:
+    observation = Observation(
+        Link.LOADED, "old-code-running", path, "as built", observed, note, f"restart process {pid}"
+    )
+    return judge(Evidence(f"process {pid} ({name})", frozenset({Link.LOADED}), (observation,)))
 
 
 def _alias(build: Build, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""The manifest of one nvcc compile that another build system ran: recorded like an action of our own."""
+"""The manifest of one compile that another build system ran: recorded like an action of our own."""
 
 from __future__ import annotations
 
@@ -11,16 +11,25 @@ from pathlib import Path
 
 from orchestrator import manifest as manifests
 from orchestrator.closure import ChangedMeanwhile, ClosureReader, Lists
+from orchestrator.commands import Commands, split_preprocessor
 from orchestrator.digests import Digests
 from orchestrator.errors import BuildFailed, Missing
 from orchestrator.evidence import digest_tools
+from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.made import Content
-from orchestrator.foreign.steps import Step
+from orchestrator.foreign.steps import Step, Tool
 from orchestrator.foreign.words import asking
 from orchestrator.model import Absent, Action, Closure, Kind, Manifest, Product, Target, Tools
 from orchestrator.plan import options_files
 from orchestrator.process import run
-from orchestrator.toolchain import Nvcc, Toolchain, discover, honoured, host_compiler_flags
+from orchestrator.toolchain import (
+    Nvcc,
+    Toolchain,
+    builtin_includes,
+    discover,
+    honoured,
+    host_compiler_flags,
+)
 
 
 class Unclosed(Exception):
@@ -43,7 +52,7 @@ class CompileRecorder:
 
     digests: Digests
     """Of full paths."""
-    _readers: dict[str, ClosureReader] = field(default_factory=dict)
+    _readers: dict[tuple[str, bool], ClosureReader] = field(default_factory=dict)
     _toolchains: dict[object, Toolchain] = field(default_factory=dict)
     _tools: dict[Toolchain, Tools] = field(default_factory=dict)
 
@@ -63,26 +72,49 @@ class CompileRecorder:
     def _toolchain(self, step: Step) -> Toolchain:
         """Of a step: `discover` is asked in the same way when the step is judged."""
         environment = step.event.environment
+        if step.tool is Tool.HOST:
+            key: object = tool_path(step), step.programs, environment.get("PATH", "")
+            if key not in self._toolchains:
+                self._toolchains[key] = _host_toolchain(step)
+            return self._toolchains[key]
         flags = host_compiler_flags(step.event.argv)
-        key = tool_path(step), environment.get("PATH", ""), honoured(environment), flags
-        if key not in self._toolchains:
-            self._toolchains[key] = discover(Nvcc(key[0], "seen in the build"), *key[1:])
-        return self._toolchains[key]
+        asked = tool_path(step), environment.get("PATH", ""), honoured(environment), flags
+        if asked not in self._toolchains:
+            self._toolchains[asked] = discover(Nvcc(asked[0], "seen in the build"), *asked[1:])
+        return self._toolchains[asked]
 
     def _closure(self, step: Step, toolchain: Toolchain) -> Closure:
-        folder = step.event.folder
-        reader = self._readers.get(folder)
+        folder, is_host = step.event.folder, step.tool is Tool.HOST
+        reader = self._readers.get((folder, is_host))
         if reader is None:
-            reader = self._readers[folder] = ClosureReader(Path(folder), Digests(Path(folder)))
+            kind = _HostReader if is_host else ClosureReader
+            reader = self._readers[folder, is_host] = kind(Path(folder), Digests(Path(folder)))
         with tempfile.TemporaryDirectory(prefix="freshproof-") as private:
-            compiled = self._list(step, private)
-            lists = Lists(compiled, None, f"{private}/", shared_folders=True)
+            if is_host:
+                lists = Lists(
+                    None, None, f"{private}/", shared_folders=True, names=self._names(step, private)
+                )
+            else:
+                lists = Lists(self._list(step, private), None, f"{private}/", shared_folders=True)
             found = reader.read(_action(step), toolchain, step.reads_ns, last=True, lists=lists)
         return _full_paths(found, folder)
 
+    def _names(self, step: Step, private: str) -> tuple[str, ...]:
+        """What a host compile read."""
+        if step.read is not None:
+            return step.read
+        if all(source.endswith(".s") for source in step.sources):  # no preprocessor, no list
+            return step.sources
+        path = self._list(step, private)
+        try:
+            return parse_rules(Path(step.event.folder, path).read_bytes())
+        except (OSError, ValueError) as error:
+            raise Unclosed(f"{path}: {error}") from None
+
     def _list(self, step: Step, private: str) -> str:
         """Names of what the compile read: the build's own list, if this compile wrote it, else asked for."""
-        if step.lists and _written_by(step.lists, step):
+        partial = step.tool is Tool.HOST and "-MMD" in step.event.argv
+        if step.lists and not partial and _written_by(step.lists, step):
             return step.lists
         path = f"{private}/compile.d"
         argv = asking(step.event.argv, path)
@@ -90,8 +122,30 @@ class CompileRecorder:
         ended = run((tool_path(step), *argv[1:]), environment, Path(step.event.folder))
         if ended.code:
             said = ended.said.decode("utf-8", "replace").strip()
-            raise Unclosed(f"nvcc did not say what it reads: {said[-300:]}")
+            raise Unclosed(f"the compiler did not say what it reads: {said[-300:]}")
         return path
+
+
+class _HostReader(ClosureReader):
+    """For compiles by a host compiler, whose command is the preprocessor's as well."""
+
+    def commands(self, action: Action) -> Commands:
+        """The command itself."""
+        return Commands((split_preprocessor(action.argv),), ())
+
+
+def _host_toolchain(step: Step) -> Toolchain:
+    """The programs that were seen to take part in a host compile."""
+    environment = dict(step.event.settings)
+    return Toolchain(
+        nvcc=tool_path(step),
+        reason="seen in the build",
+        version="",
+        search_path=environment.get("PATH", ""),
+        components=tuple((os.path.basename(path), path) for path in step.programs),
+        toolkit_includes=(),
+        system_includes=builtin_includes(tool_path(step), environment),
+    )
 
 
 def _written_by(path: str, step: Step) -> bool:
@@ -148,7 +202,7 @@ def _manifest(
 
 
 def recorded_toolchain(manifest: Manifest, known: dict[object, Toolchain]) -> Toolchain:
-    """The toolchain of a recorded compile, asked for anew. Raises `BuildFailed`, `Missing`."""
+    """The toolchain of a recorded compile of nvcc, asked for anew. Raises `BuildFailed`, `Missing`."""
     environment: Mapping[str, str] = dict(manifest.environment)
     key = (
         manifest.argv[0],

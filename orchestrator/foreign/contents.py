@@ -22,6 +22,7 @@ def read_content(path: str) -> Content:
     try:
         pieces = list(walk(data, opener))
         device = device_digest(data, opener) or ""
+        kernels, archs = _code(pieces)
         return Content(
             digest=digest,
             size=size,
@@ -29,7 +30,8 @@ def read_content(path: str) -> Content:
             normalised=normalised_digest(data, opener),
             device=device,
             pieces=tuple(sorted({digest_bytes(p.data) for p in pieces if p.form in DEVICE_FORMS})),
-            kernels=_kernels(pieces),
+            kernels=kernels,
+            archs=archs,
             members=_members(pieces) if pieces[0].form is Form.ARCHIVE else (),
             sealed=next((f"{p.place}: {p.sealed}" for p in pieces if p.sealed), ""),
         )
@@ -57,10 +59,18 @@ def _members(pieces: list[Piece]) -> tuple[tuple[str, str, bool], ...]:
     return tuple((p.place[1:-1], digest_bytes(p.data), p.place in code) for p in own)
 
 
-def _kernels(pieces: list[Piece]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+def _code(pieces: list[Piece]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Kernels, and architectures of machine code (``sm_90``) and of PTX (``compute_90``). Code that awaits a
+    device link counts only where there is no other.
+    """
+    kernels: dict[str, None] = {}
+    archs: dict[bool, set[str]] = {True: set(), False: set()}
     for piece in pieces:
+        if piece.form is Form.PTX and piece.arch:
+            archs[False].add(piece.arch)
         if piece.form is Form.CUBIN and not piece.sealed:
             summary = summarize_piece(piece)
-            found.update(dict.fromkeys(f.name for f in summary.functions if f.kernel))
-    return tuple(found)
+            kernels.update(dict.fromkeys(f.name for f in summary.functions if f.kernel))
+            archs[summary.relocatable].add(summary.arch or "")
+    machine = any(arch.startswith("sm_") for arch in archs[False])
+    return tuple(kernels), tuple(sorted(archs[False] | (set() if machine else archs[True])))

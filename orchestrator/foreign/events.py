@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 import struct
 from dataclasses import dataclass, replace
+
+from orchestrator.foreign.word_files import in_place
 
 _MAGIC = b"FPX1"
 _HEAD = struct.Struct("<4sI")
@@ -21,9 +24,14 @@ class Event:
     program: str
     """Full path, links resolved; of a script, its interpreter."""
     argv: tuple[str, ...]
+    """With the words of files of further words (``@file``, ``--options-file``) in their place."""
     settings: tuple[tuple[str, str], ...]
     ended_ns: int | None = None
-    """`None` for a program that ended in a way that is not seen (a signal, ``_exit``)."""
+    """`None` for a program that did not end by itself: killed, or another took its place."""
+    code: int | None = None
+    """Exit code; `None` if it is not known."""
+    read: tuple[str, ...] | None = None
+    """What it read, where the observer had it write that down; as it has the names."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -48,10 +56,11 @@ def read_events(data: bytes) -> tuple[Event, ...]:
         if magic != _MAGIC or size > len(data) - at:
             raise Torn(f"the observer's log is damaged at byte {at - _HEAD.size}")
         fields = data[at : at + size].split(b"\0")
-        if len(fields) == 3:
-            pid, ended = _numbers(fields[:2], at)
+        if len(fields) in (3, 4):
+            pid, ended, *code = _numbers(fields[:-1], at)
             if pid in running:
-                events[running[pid]] = replace(events[running[pid]], ended_ns=ended)
+                number = running[pid]
+                events[number] = replace(events[number], ended_ns=ended, code=code[0] if code else None)
         else:
             events.append(_event(fields, at))
             running[events[-1].pid] = len(events) - 1
@@ -73,5 +82,8 @@ def _event(raw: list[bytes], at: int) -> Event:
     fields = [word.decode("utf-8", "surrogateescape") for word in raw[:-1]]
     if count < 0 or 6 + count > len(fields):
         raise Torn(f"the observer's log holds no whole record at byte {at}")
-    settings = tuple((n, v) for n, found, v in (s.partition("=") for s in fields[6 + count :]) if found)
-    return Event(pid, parent, started, fields[3], fields[4], tuple(fields[6 : 6 + count]), settings)
+    pairs = [(n, v) for n, found, v in (s.partition("=") for s in fields[6 + count :]) if found]
+    texts = {int(n[1:]): v for n, v in pairs if n[:1] == "@" and n[1:].isdigit()}
+    settings = tuple((n, v) for n, v in pairs if n[:1] != "@")
+    argv = in_place(posixpath.basename(fields[4]), fields[6 : 6 + count], texts)
+    return Event(pid, parent, started, fields[3], fields[4], argv, settings)

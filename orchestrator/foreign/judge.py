@@ -14,6 +14,7 @@ from pathlib import Path
 from orchestrator.digests import Digests, Unreadable
 from orchestrator.errors import BuildFailed, Missing
 from orchestrator.evidence import Observer, compare_tools, digest_tools, paths_of
+from orchestrator.foreign.architectures import observe_code_for
 from orchestrator.foreign.compile_record import recorded_toolchain
 from orchestrator.foreign.contents import read_pieces
 from orchestrator.foreign.made import Build, Made, Receipt
@@ -24,8 +25,11 @@ from orchestrator.foreign.steps import Tool
 from orchestrator.foreign.store import Damaged, Store
 from orchestrator.freshness import judge
 from orchestrator.model import Digest, Evidence, Link, Manifest, Observation, Tools, Verdict
+from orchestrator.objects.contents import Form
 from orchestrator.toolchain import Toolchain
 
+_LOADED = frozenset({Form.EXECUTABLE, Form.SHARED_LIBRARY, Form.CUBIN, Form.FATBIN, Form.PTX})
+"""What a program can load."""
 _ALWAYS = frozenset({Link.PLAN, Link.INPUTS, Link.ARTIFACT})
 
 
@@ -37,6 +41,8 @@ class Judge:
     build: Build
     environ: Mapping[str, str]
     digests: Digests = field(default_factory=lambda: Digests(Path("/")))
+    gpu: str = ""
+    """Architecture on which the products are to run; empty if that is not asked."""
     _observer: Observer = field(init=False)
     _toolchains: dict[object, Toolchain] = field(default_factory=dict)
     _tools: dict[Toolchain, Tools] = field(default_factory=dict)
@@ -56,9 +62,11 @@ class Judge:
         self._load(steps)
         own = {m.path for m in steps} | {name for m in steps for name in self._closure_paths(m)}
         rows = [self._artifact(made, at or path)]
+        if self.gpu and made.content.device and made.content.form in _LOADED:
+            rows.append(observe_code_for(self.gpu, made.content.archs, self.shown(at or path)))
         for step in steps:
             rows += self._of_step(step, own)
-            rows += members_of(step, self.build.made, self._now)
+            rows += map(self._in_words, members_of(step, self.build.made, self._now))
         unique = {(o.code, o.subject, o.recorded, o.observed, o.note): o for o in rows}
         required = _ALWAYS | ({Link.MEMBERS} if made.inputs else frozenset())
         if made.content.pieces or any(map(sources_of, steps)):
@@ -134,7 +142,7 @@ class Judge:
         return Observation(Link.INPUTS, "not-established", made.path, None, None, note, AGAIN)
 
     def _compiled(self, made: Made) -> Iterator[Observation]:
-        """Closure and toolchain of an nvcc compile."""
+        """Closure and toolchain of a compile."""
         if not made.manifest:
             return
         manifest = self._manifest(made)
@@ -142,6 +150,10 @@ class Judge:
             yield self._doubt(made, manifest)
             return
         yield from map(self._in_words, self._observer.inputs(manifest))
+        if made.tool is Tool.HOST:
+            named = tuple((c.role, c.path) for c in manifest.tools.components)
+            yield from map(self._in_words, compare_tools(manifest, digest_tools(named, self.digests)))
+            return
         try:
             toolchain = recorded_toolchain(manifest, self._toolchains)
         except (BuildFailed, Missing) as error:
@@ -153,11 +165,11 @@ class Judge:
 
     def _in_words(self, o: Observation) -> Observation:
         """An observation with the project's own files named as people know them."""
-        note = o.note.removeprefix(f"{self.build.root}/")
+        note = o.note.replace(f"{self.build.root}/", "")
         return replace(o, subject=self.shown(o.subject), note=note, remedy=AGAIN)
 
     def _materials(self, made: Made) -> Iterator[Observation]:
-        """What a host compiler or rustc read, and the program itself."""
+        """What rustc read, the programs of a step, and where its libraries were looked for in vain."""
         count = f"{len(made.materials)} files"
         if made.materials:
             yield Observation(Link.INPUTS, "materials", made.path, count, count)
@@ -170,6 +182,11 @@ class Judge:
                 note = f"{shown}: {'its content changed' if now else 'is gone'}"
                 code = "input-changed" if now else "input-missing"
                 yield Observation(Link.INPUTS, code, shown, recorded, now or "missing", note, AGAIN)
+        for path in (f"{folder}/{name}" for folder, names in made.absent for name in names):
+            if os.path.isfile(path):
+                shown = self.shown(path)
+                note = f"{shown}: would be linked now; it was not there when {self.shown(made.path)} was made"
+                yield Observation(Link.INPUTS, "name-appeared", shown, "absent", "present", note, AGAIN)
 
     def _surroundings(self, made: Made) -> Iterator[Observation]:
         """Variables and tools of the build beside those of now."""

@@ -9,11 +9,13 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.foreign.native import library
 from orchestrator.foreign.observe import run_through
+from orchestrator.foreign.opened import watch_opened
 from orchestrator.foreign.receipt import full
 
 _LISTED = re.compile(r"^\s+(?:\S+ => )?(/.*?) \(0x[0-9a-f]+\)$", re.MULTILINE)
@@ -75,8 +77,11 @@ def _interpreter(program: str) -> str | None:
     return None
 
 
-def run_watched(argv: Sequence[str], environ: Mapping[str, str], folder: Path) -> tuple[int, tuple[str, ...]]:
-    """Run a command; its exit code, and every file that it and its children mapped as code.
+def run_watched(
+    argv: Sequence[str], environ: Mapping[str, str], folder: Path, folders_of_code: Sequence[str]
+) -> tuple[int, tuple[str, ...], str]:
+    """Run a command; its exit code, every file that it and its children mapped as code or opened in
+    ``folders_of_code``, and why some may be missing.
 
     Raises `orchestrator.errors.Missing` if it cannot be started.
     """
@@ -84,15 +89,36 @@ def run_watched(argv: Sequence[str], environ: Mapping[str, str], folder: Path) -
         log = Path(private) / "loads"
         log.touch()
         audit = ":".join(filter(None, (str(library("loads")), environ.get("LD_AUDIT", ""))))
-        code = run_through(argv, {**environ, "LD_AUDIT": audit, "FRESHPROOF_LOADS_LOG": str(log)}, folder)
-        lines = log.read_bytes().splitlines()
-    return code, tuple(dict.fromkeys(os.fsdecode(line.partition(b"\t")[2]) for line in lines))
+        with watch_opened(folders_of_code) as opened:
+            code = run_through(argv, {**environ, "LD_AUDIT": audit, "FRESHPROOF_LOADS_LOG": str(log)}, folder)
+        entries = log.read_bytes().split(b"\0")[:-1]
+    mapped = dict.fromkeys(os.fsdecode(entry.partition(b"\t")[2]) for entry in entries)
+    return code, (*mapped, *opened.paths), opened.blind
 
 
 def replaced_files() -> Iterator[tuple[int, str, str]]:
     """Files that running processes still map though another lies in their place, or none: process, its name,
     path. Processes of other users are passed over.
     """
+    for pid, name, mapped in _mappings():
+        for path in sorted(mapped):
+            if path.endswith(" (deleted)"):
+                yield pid, name, path.removesuffix(" (deleted)")
+
+
+def older_processes(made_ns: Mapping[str, int]) -> Iterator[tuple[int, str, str]]:
+    """Processes that map one of these files and began before it was made: one that was written over in its
+    place keeps its name.
+    """
+    for pid, name, mapped in _mappings():
+        for path in sorted(mapped & made_ns.keys()):
+            began = _began_ns(pid)
+            if began is not None and began < made_ns[path]:
+                yield pid, name, path
+
+
+def _mappings() -> Iterator[tuple[int, str, set[str]]]:
+    """Processes with their names and the files that they map."""
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
@@ -101,6 +127,16 @@ def replaced_files() -> Iterator[tuple[int, str, str]]:
             name = Path(entry.path, "comm").read_text(errors="replace").strip()
         except OSError:
             continue
-        gone = {line.split(None, 5)[5] for line in maps.splitlines() if line.endswith(b" (deleted)")}
-        for path in sorted(gone):
-            yield int(entry.name), name, os.fsdecode(path.removesuffix(b" (deleted)"))
+        lines = (line.split(None, 5) for line in maps.splitlines())
+        yield int(entry.name), name, {os.fsdecode(words[5]) for words in lines if len(words) == 6}
+
+
+def _began_ns(pid: int) -> int | None:
+    """When a process began, by the clock of files."""
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        since_boot = int(after_name[19]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError, ValueError):
+        return None
+    booted = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return booted + since_boot

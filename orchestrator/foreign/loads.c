@@ -1,7 +1,7 @@
 /* Writes down every file that a program and its children map as code (LD_AUDIT).
  *
- * One line a file, with one write() to a log opened with O_APPEND: pid, TAB, path. Loading and running of the
- * program are left as they are.
+ * One entry a file, with one write() to a log opened with O_APPEND: pid, TAB, path, NUL. Loading and running of
+ * the program are left as they are.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -27,10 +27,10 @@ unsigned int la_objopen(struct link_map *map, Lmid_t namespace_id, uintptr_t *co
     } else if (!realpath(name, path)) {
         return 0; /* the vDSO, which is no file */
     }
-    int size = snprintf(line, sizeof line, "%d\t%s\n", (int)getpid(), path);
+    int size = snprintf(line, sizeof line, "%d\t%s", (int)getpid(), path) + 1;
     int file = open(log, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (file >= 0) {
-        if (size < 0 || write(file, line, (size_t)size) < 0) { /* what is missing is noticed by the reader */
+        if (size < 1 || write(file, line, (size_t)size) < 0) { /* what is missing is noticed by the reader */
         }
         close(file);
     }

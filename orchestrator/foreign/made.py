@@ -9,9 +9,9 @@ from typing import Any
 
 from orchestrator.canonical import encode
 from orchestrator.foreign.steps import Tool
-from orchestrator.model import Digest
+from orchestrator.model import Absent, Digest
 
-SCHEMA = "freshproof/foreign/1"
+SCHEMA = "freshproof/foreign/2"
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -30,6 +30,8 @@ class Content:
     pieces: tuple[Digest, ...] = ()
     """Of each stretch of device code in it."""
     kernels: tuple[str, ...] = ()
+    archs: tuple[str, ...] = ()
+    """``sm_90`` of machine code, ``compute_90`` of PTX."""
     members: tuple[tuple[str, Digest, bool], ...] = ()
     """Of an archive: name, digest of the bytes, and whether it holds device code."""
     sealed: str = ""
@@ -49,17 +51,21 @@ class Made:
     inputs: Pairs
     """Objects, archives and libraries that went in, with their digests."""
     materials: Pairs
-    """Sources and headers that a host compiler or rustc read, with their digests."""
+    """Sources that rustc read, and the programs of all steps but compiles by nvcc and host compilers."""
     listed: bool
     """Whether all that the step read is known."""
     manifest: str
-    """Name of the manifest of an nvcc compile, which has its closure; empty for other steps."""
+    """Name of the manifest of a compile by nvcc or a host compiler, which has its closure; else empty."""
     unknown: tuple[str, ...]
     """What could not be established, in words."""
     receipt: Digest
     """Of the project as it was in that build."""
     run: int
     milliseconds: int
+    made_ns: int
+    """When the step ended."""
+    absent: Absent = ()
+    """Where a library that went in would have been found before it was."""
     earlier: tuple[Digest, ...] = ()
     """What lay at this path after earlier recorded builds, the latest first."""
     before: tuple[Digest, Digest] | None = None

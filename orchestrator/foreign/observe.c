@@ -5,9 +5,13 @@
  *
  *   "FPX1"  u32 size of what follows  then, each ended by NUL:
  *   pid, parent, start (ns of the file system's clock), folder, program, number of words, words...,
- *   settings (NAME=value)...
+ *   settings (NAME=value)..., files of further words (@N=content, for word N)...
  *
- * and one when it ends by exit() or by returning from main: the same with pid and time only.
+ * and one when it ends by itself: the same with pid, time and exit code only. Files of further words are kept
+ * because builds remove them once they are used.
+ *
+ * GCC's compiler proper, where its command asks for no list of what it reads, is made to write one beside the log:
+ * <log>.<pid>.<start>. The variable for that is set in its own process alone.
  *
  * Programs that start others with an environment of their own choice (env -i, sandboxes) get the two
  * variables that keep the observer loaded put back. Nothing else of the build is touched.
@@ -22,15 +26,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LOG "FRESHPROOF_OBSERVER_LOG"
 #define LIBRARY "FRESHPROOF_OBSERVER"
 
+#define MOST_WORDS_IN_FILES (16 << 20)
+#define UNKNOWN_CODE (-1)
+
 static char log_setting[PATH_MAX + 64];
 static char library[PATH_MAX];
 static pid_t observed;
+
+extern int on_exit(void (*)(int, void *), void *) __attribute__((weak)); /* not in every C library */
 
 static const char *const settings[] = {
 #include "settings.inc"
@@ -63,6 +73,47 @@ static void add_number(struct text *to, uint64_t number) {
     add(to, digits);
 }
 
+/* The file of further words that a word stands for: `@file` of most tools, an option's value of nvcc. */
+static const char *words_file(int argc, char **argv, int i) {
+    if (i < 1 || i >= argc) return NULL;
+    if (argv[i][0] == '@' && argv[i][1]) return argv[i] + 1;
+    if (begins(argv[i], "-optf=")) return argv[i] + sizeof "-optf=" - 1;
+    if (begins(argv[i], "--options-file=")) return argv[i] + sizeof "--options-file=" - 1;
+    return strcmp(argv[i - 1], "-optf") && strcmp(argv[i - 1], "--options-file") ? NULL : argv[i];
+}
+
+static size_t size_of_words(int argc, char **argv) {
+    size_t size = 0;
+    for (int i = 1; i < argc; i++) {
+        const char *name = words_file(argc, argv, i);
+        struct stat status;
+        if (name && !stat(name, &status) && S_ISREG(status.st_mode)) size += (size_t)status.st_size + 32;
+        if (size > MOST_WORDS_IN_FILES) return 0;
+    }
+    return size;
+}
+
+/* All of a file or nothing of it: the reader notices what is missing. */
+static void add_words(struct text *to, int number, const char *name) {
+    char *start = to->at, label[32];
+    struct stat status;
+    int file = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) return;
+    if (!fstat(file, &status) && S_ISREG(status.st_mode)) {
+        size_t size = (size_t)status.st_size;
+        int length = snprintf(label, sizeof label, "@%d=", number);
+        if ((size_t)(to->end - start) > size + (size_t)length) {
+            memcpy(start, label, (size_t)length);
+            ssize_t got = read(file, start + length, size);
+            if (got == (ssize_t)size && !memchr(start + length, 0, size)) {
+                start[(size_t)length + size] = 0;
+                to->at = start + (size_t)length + size + 1;
+            }
+        }
+    }
+    close(file);
+}
+
 static uint64_t now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME_COARSE, &now);
@@ -80,12 +131,24 @@ static void append(const char *path, char *record, char *end) {
     close(log);
 }
 
+static void ask_for_list(const char *path, const char *program, int argc, char **argv, uint64_t start) {
+    char name[PATH_MAX + 64];
+    const char *tool = strrchr(program, '/');
+    if (!tool || (strcmp(tool, "/cc1plus") && strcmp(tool, "/cc1")) || strchr(path, ' ')) return;
+    if (getenv("DEPENDENCIES_OUTPUT") || getenv("SUNPRO_DEPENDENCIES")) return;
+    for (int i = 1; i < argc; i++)
+        if (begins(argv[i], "-M") || !strcmp(argv[i], "-E") || !strcmp(argv[i], "-fpreprocessed")) return;
+    snprintf(name, sizeof name, "%s.%d.%llu", path, (int)getpid(), (unsigned long long)start);
+    setenv("SUNPRO_DEPENDENCIES", name, 1);
+}
+
 static void write_start(const char *path, int argc, char **argv, char **envp) {
     char folder[PATH_MAX], program[PATH_MAX];
     size_t size = 2 * PATH_MAX + 256;
     for (int i = 0; i < argc; i++) size += strlen(argv[i]) + 1;
     for (char **e = envp; *e; e++) size += is_wanted(*e) ? strlen(*e) + 1 : 0;
-    char *record = malloc(size);
+    size_t in_files = size_of_words(argc, argv);
+    char *record = malloc(size += in_files);
     if (!record) return;
 
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -93,16 +156,37 @@ static void write_start(const char *path, int argc, char **argv, char **envp) {
     struct text to = {record + 8, record + size};
     add_number(&to, (uint64_t)getpid());
     add_number(&to, (uint64_t)getppid());
-    add_number(&to, now_ns());
+    uint64_t start = now_ns();
+    add_number(&to, start);
     add(&to, getcwd(folder, sizeof folder) ? folder : "");
     add(&to, program);
     add_number(&to, (uint64_t)argc);
     for (int i = 0; i < argc; i++) add(&to, argv[i]);
     for (char **e = envp; *e; e++)
         if (is_wanted(*e)) add(&to, *e);
-
+    for (int i = 1; in_files && i < argc; i++) {
+        const char *name = words_file(argc, argv, i);
+        if (name) add_words(&to, i, name);
+    }
     append(path, record, to.at);
     free(record);
+    ask_for_list(path, program, argc, argv, start);
+}
+
+static void ended(int code) {
+    char record[128];
+    struct text to = {record + 8, record + sizeof record};
+    if (getpid() != observed) return; /* a fork of it, which is no program of its own */
+    observed = 0;
+    add_number(&to, (uint64_t)getpid());
+    add_number(&to, now_ns());
+    if (code != UNKNOWN_CODE) add_number(&to, (uint64_t)(code & 0xff));
+    append(log_setting + sizeof LOG, record, to.at);
+}
+
+static void ended_by_exit(int code, void *nothing) {
+    (void)nothing;
+    ended(code);
 }
 
 __attribute__((constructor)) static void started(int argc, char **argv, char **envp) {
@@ -111,16 +195,12 @@ __attribute__((constructor)) static void started(int argc, char **argv, char **e
     snprintf(log_setting, sizeof log_setting, LOG "=%s", path);
     snprintf(library, sizeof library, "%s", own);
     observed = getpid();
+    if (on_exit) on_exit(ended_by_exit, NULL);
     write_start(path, argc, argv, envp);
 }
 
-__attribute__((destructor)) static void ended(void) {
-    char record[128];
-    struct text to = {record + 8, record + sizeof record};
-    if (!*log_setting || getpid() != observed) return; /* a fork of it, which is no program of its own */
-    add_number(&to, (uint64_t)observed);
-    add_number(&to, now_ns());
-    append(log_setting + sizeof LOG, record, to.at);
+__attribute__((destructor)) static void unloaded(void) {
+    if (!on_exit) ended(UNKNOWN_CODE);
 }
 
 /* The environment for a new program, with what keeps the observer loaded. `room` has space for it: the
@@ -174,6 +254,8 @@ KNOWN(fexecve);
 KNOWN(execveat);
 KNOWN(posix_spawn);
 KNOWN(posix_spawnp);
+static void (*real__exit)(int) __attribute__((noreturn));
+static void (*real__Exit)(int) __attribute__((noreturn));
 #define FIND(name) real_##name = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 
 __attribute__((constructor(101))) static void find_real(void) {
@@ -183,6 +265,19 @@ __attribute__((constructor(101))) static void find_real(void) {
     FIND(execveat);
     FIND(posix_spawn);
     FIND(posix_spawnp);
+    FIND(_exit);
+    FIND(_Exit);
+}
+
+/* How some linkers end. */
+void _exit(int code) {
+    ended(code);
+    real__exit(code);
+}
+
+void _Exit(int code) {
+    ended(code);
+    real__Exit(code);
 }
 
 #define KEPT(envp) (*library ? kept(envp, alloca(room_for(envp))) : (char **)(envp))

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from orchestrator.errors import Missing
 from orchestrator.foreign.events import Event, Torn, read_events
+from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.native import library
+
+_LOG = "FRESHPROOF_OBSERVER_LOG"
+_ROOT = "root"
+"""File beside the log that names the project whose build is recorded."""
+
+
+def recorded_by_ancestor(root: Path, environ: Mapping[str, str]) -> bool:
+    """Whether this process is part of a build of ``root`` that is being recorded."""
+    log = environ.get(_LOG)
+    try:
+        return log is not None and Path(log).with_name(_ROOT).read_bytes() == os.fsencode(root)
+    except OSError:
+        return False
 
 
 def observe(
-    argv: Sequence[str], environ: Mapping[str, str], folder: Path
+    argv: Sequence[str], environ: Mapping[str, str], folder: Path, root: Path
 ) -> tuple[int, tuple[Event, ...], tuple[str, ...]]:
-    """Run a build; returns its exit code, the programs that it started, and what was lost, in words.
+    """Run a build of the project at ``root``; returns its exit code, the programs that it started, and what
+    was lost, in words.
 
     Raises `Missing` if it cannot be started.
     """
@@ -26,18 +44,28 @@ def observe(
     with tempfile.TemporaryDirectory(prefix="freshproof-") as private:
         log = Path(private) / "events"
         log.touch()
+        log.with_name(_ROOT).write_bytes(os.fsencode(root))
         preload = ":".join(filter(None, (str(observer), environ.get("LD_PRELOAD", ""))))
         environment = {
             **environ,
             "LD_PRELOAD": preload,
             "FRESHPROOF_OBSERVER": str(observer),
-            "FRESHPROOF_OBSERVER_LOG": str(log),
+            _LOG: str(log),
         }
         code = run_through(argv, environment, folder)
         try:
-            return code, read_events(log.read_bytes()), ()
+            return code, tuple(_with_list(e, log) for e in read_events(log.read_bytes())), ()
         except (OSError, Torn) as error:
             return code, (), (str(error),)
+
+
+def _with_list(event: Event, log: Path) -> Event:
+    """The event with what the program wrote down of what it read."""
+    try:
+        data = Path(f"{log}.{event.pid}.{event.started_ns}").read_bytes()
+        return replace(event, read=tuple(map(sys.intern, parse_rules(data))))
+    except (OSError, ValueError):
+        return event
 
 
 def run_through(argv: Sequence[str], environment: Mapping[str, str], folder: Path) -> int:

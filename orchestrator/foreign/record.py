@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orchestrator.digests import Digests, Unreadable
-from orchestrator.errors import BuildFailed, ConfigurationError, Missing
-from orchestrator.foreign.compile_record import CompileRecorder, Unclosed, tool_path
+from orchestrator.errors import ConfigurationError
+from orchestrator.foreign.compile_record import CompileRecorder, Unclosed
 from orchestrator.foreign.contents import read_content, read_pieces
 from orchestrator.foreign.events import Event
 from orchestrator.foreign.lists import parse_rules
@@ -20,9 +19,8 @@ from orchestrator.foreign.provenance import chain
 from orchestrator.foreign.receipt import Seen, is_below, source_root, take
 from orchestrator.foreign.steps import Move, Step, Tool, follow, read_moves, read_steps
 from orchestrator.foreign.store import Store
-from orchestrator.foreign.words import asking
+from orchestrator.lookup import group_by_folder
 from orchestrator.model import Digest
-from orchestrator.process import run
 
 _EDITORS = frozenset(
     {"strip", "ranlib", "objcopy", "patchelf", "ar", "chrpath", "llvm-strip", "llvm-objcopy"}
@@ -89,7 +87,7 @@ def _doubt(step: Step, path: str, written: int, events: Sequence[Event], moves: 
         names = (os.path.normpath(os.path.join(event.folder, word)) for word in event.argv[1:])
         if tool in _EDITORS and event.started_ns >= step.event.started_ns and path in names:
             return ""
-    return f"{path}: was written again after the step that made it"
+    return "it was written again after the step that made it"
 
 
 @dataclass(slots=True)
@@ -156,6 +154,8 @@ class Recorder:
             return None
         self._contents[path] = content
         doubts = [output.doubt] if output.doubt else []
+        if step.ended_badly:
+            doubts.append(f"the {step.tool} that made it {step.ended_badly}")
         inputs = self._inputs(step, receipt, observed, known, doubts)
         materials, manifest, listed = self._read(step, path, content, doubts)
         if step.tool is not Tool.NVCC or step.mode == "compile":
@@ -177,6 +177,8 @@ class Recorder:
             unknown=tuple(dict.fromkeys(doubts)),
             receipt="",
             run=0,
+            made_ns=step.ended_ns or os.stat(path).st_mtime_ns,
+            absent=group_by_folder(step.tried),
             milliseconds=((step.ended_ns or step.event.started_ns) - step.event.started_ns) // 1_000_000,
             earlier=_former(before, content),
             before=(before.content.normalised, before.content.device) if before else None,
@@ -193,7 +195,7 @@ class Recorder:
         """Files that were put together, with digests; what is doubtful about them goes to ``doubts``."""
         found = []
         compiles_too = bool(step.sources)
-        doubts += [f"{word}: which library this was is no longer to be found" for word in step.unresolved]
+        doubts += [f"{word}: what this named is no longer to be found" for word in step.unresolved]
         for path in step.objects:
             try:
                 written = os.stat(path).st_mtime_ns
@@ -224,31 +226,32 @@ class Recorder:
             yield f"{path}: holds device code that no recorded step made"
 
     def _read(self, step: Step, path: str, content: Content, doubts: list[str]) -> tuple[Pairs, Digest, bool]:
-        """What a compile read: materials, or the name of its manifest; and whether that is all of it."""
-        if not step.sources:
-            return (), "", True
-        try:
-            if step.tool is Tool.NVCC:
+        """What a step read beside its inputs: materials, or the name of a compile's manifest; and whether
+        that is all of it.
+        """
+        if step.tool in (Tool.NVCC, Tool.HOST) and step.sources:
+            try:
                 found = self._compiles.manifest(step, path, content)
-                return (), self.store.write_manifest(found), True
-            return self._materials(step, doubts), "", True
-        except Unclosed as error:
-            doubts += [str(error)] if step.tool is Tool.NVCC else []
-            return (), "", False
+            except Unclosed as error:
+                doubts.append(str(error))
+                return (), "", False
+            return (), self.store.write_manifest(found), True
+        names = _listed(step) if step.sources else ()
+        return self._materials(step, names or (), doubts), "", names is not None
 
-    def _materials(self, step: Step, doubts: list[str]) -> Pairs:
-        names = _listed(step)
-        folder = step.event.folder
+    def _materials(self, step: Step, names: Iterable[str], doubts: list[str]) -> Pairs:
+        """Files that a step read, and the programs that took part in it."""
+        read = [os.path.normpath(os.path.join(step.event.folder, name)) for name in names]
         found = []
-        for name in (*(os.path.normpath(os.path.join(folder, n)) for n in names), step.event.program):
+        for name in (*read, *step.programs):
             try:
                 digest, changed = self.digests.get(name), os.stat(name).st_ctime_ns
             except (OSError, Unreadable):
                 digest, changed = None, 0
             if digest is None:
-                doubts.append(f"{name}: is gone since the compile")
+                doubts.append(f"{name}: is gone since it was used")
                 continue
-            if changed > step.reads_ns and name != step.event.program:
+            if changed > step.reads_ns and name not in step.programs:
                 doubts.append(f"{name}: was written, moved or touched while the build ran")
             found.append((name, digest))
         return tuple(found)
@@ -273,24 +276,16 @@ class Recorder:
         return self._pieces[path]
 
 
-def _listed(step: Step) -> tuple[str, ...]:
-    """Names of what a host compiler or rustc read. Raises `Unclosed`."""
+def _listed(step: Step) -> tuple[str, ...] | None:
+    """Names of what rustc read, as it wrote them down; `None` if it did not."""
+    if step.lists is None:
+        return None
     try:
-        if step.lists and "-MMD" not in step.event.argv:
-            if os.stat(step.lists).st_mtime_ns + _TICK_NS < step.event.started_ns:
-                raise Unclosed(f"{step.lists} was not written by the step")
-            return parse_rules(Path(step.lists).read_bytes())
-        if step.tool is not Tool.HOST:
-            raise Unclosed("the step wrote no list of what it read")
-        with tempfile.TemporaryDirectory(prefix="freshproof-") as private:
-            lists = f"{private}/compile.d"
-            argv = (tool_path(step), *asking(step.event.argv, lists)[1:])
-            ended = run(argv, {**dict(step.event.settings), "TMPDIR": private}, Path(step.event.folder))
-            if ended.code:
-                raise Unclosed("the compiler did not say what it reads")
-            return parse_rules(Path(lists).read_bytes())
-    except (OSError, ValueError, BuildFailed, Missing) as error:
-        raise Unclosed(str(error)) from None
+        if os.stat(step.lists).st_mtime_ns + _TICK_NS < step.event.started_ns:
+            return None
+        return parse_rules(Path(step.lists).read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def _still_needed(made: Mapping[str, Made]) -> dict[str, Made]:

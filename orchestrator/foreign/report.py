@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator.foreign.made import Build, Made
 from orchestrator.foreign.provenance import chain, makers_of_code, sources_of
+from orchestrator.foreign.words import OUTPUT_OPTIONS
 from orchestrator.model import State, Verdict
 from orchestrator.objects.demangle import demangle
 
@@ -47,6 +48,8 @@ def _what(made: Made, ran: bool, verdict: Verdict) -> tuple[str, str]:
         return "compiled, " + verdict.state, why
     if verdict.state is State.FRESH:
         return "not compiled", "nothing that it depends on has changed"
+    if any(f.code == "artifact-changed" for f in verdict.findings):
+        return "NOT SEEN", f"{why}; no compile was seen to make them"
     return "NOT COMPILED", f"and it had to be: {why}" if verdict.state is State.STALE else why
 
 
@@ -90,3 +93,33 @@ def _origins(build: Build, made: Made) -> Iterator[str]:
     for link in chain(build.made, made.path)[1:]:
         if link.content.form == "archive" and link.content.pieces:
             yield f"through {shown(build, link.path)}"
+
+
+def idle_options(build: Build) -> Iterator[str]:
+    """Compiles of one source whose options differ and whose device code does not."""
+    compiles: dict[tuple[tuple[str, ...], str], list[Made]] = {}
+    for made in sorted(build.made.values(), key=lambda m: m.path):
+        if made.content.device and (sources := sources_of(made)):
+            compiles.setdefault((sources, made.content.device), []).append(made)
+    for (sources, _device), (first, *others) in compiles.items():
+        for other in others:
+            only = [_but(_options(a), _options(b)) for a, b in ((first, other), (other, first))]
+            if any(only):
+                names = ", ".join(shown(build, source) for source in sources)
+                options = " and ".join(f"`{' '.join(words)}`" for words in only if words)
+                both = f"{shown(build, first.path)} and {shown(build, other.path)}"
+                yield f"  {both} hold the same device code of {names}: {options} makes no difference to it"
+
+
+def _options(made: Made) -> list[str]:
+    """The words of a compile but for where it writes."""
+    named = ("", *made.argv)
+    return [
+        word
+        for before, word in zip(named, made.argv, strict=False)
+        if before not in OUTPUT_OPTIONS and word not in OUTPUT_OPTIONS
+    ]
+
+
+def _but(words: list[str], others: list[str]) -> list[str]:
+    return [word for word in words if word not in others]

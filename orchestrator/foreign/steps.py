@@ -52,6 +52,14 @@ class Step:
     """Those of ``objects`` that its command does not name: its own, or found by a library's name."""
     unresolved: tuple[str, ...] = ()
     """Libraries of the link that are nowhere now."""
+    ended_badly: str = ""
+    """How, if it did not end as a step that did its work."""
+    tried: tuple[str, ...] = ()
+    """Where a library that went in would have been found before it was."""
+    programs: tuple[str, ...] = ()
+    """Every program that took part, the step's own first."""
+    read: tuple[str, ...] | None = None
+    """What a host compile read, where each of its sources' compilers told the observer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +128,22 @@ def _step(
     links = [events[n] for n in members if _tool(events[n]) is Tool.LINKER and "-o" in events[n].argv]
     objects = [posixpath.normpath(posixpath.join(folder, name)) for name in command.objects]
     explicit, unresolved = frozenset(objects), command.unresolved
+    tried = [posixpath.normpath(posixpath.join(folder, name)) for name in command.tried]
     if command.mode and links and (command.mode == "join" or tool is Tool.RUSTC):
         last = links[-1]
         linked = read_ld(last.argv, lambda name: exists(posixpath.join(last.folder, name)))
         objects += [posixpath.normpath(posixpath.join(last.folder, name)) for name in linked.objects]
         unresolved = linked.unresolved
+        tried += [posixpath.normpath(posixpath.join(last.folder, name)) for name in linked.tried]
     elif command.mode == "join" and tool is Tool.HOST:
         return None
     if tool is None or not command.mode:
         return None
-    readers = [events[n].started_ns for n in members if posixpath.basename(events[n].program) in _READERS]
+    family = [events[n] for n in sorted(members)]
     launcher = above[top]
+    own = [e for e in family if e.pid == event.pid]
+    if tool is not Tool.NVCC:
+        unresolved += tuple(word for word in event.argv[1:] if word[:1] == "@" and len(word) > 1)
     return Step(
         tool=tool,
         event=event,
@@ -139,12 +152,35 @@ def _step(
         objects=tuple(dict.fromkeys(objects)),
         outputs=tuple(posixpath.normpath(posixpath.join(folder, name)) for name in command.outputs),
         lists=posixpath.join(folder, command.lists) if command.lists else None,
-        reads_ns=min(readers, default=event.started_ns),
-        ended_ns=event.ended_ns,
+        reads_ns=min((e.started_ns for e in family if _name(e) in _READERS), default=event.started_ns),
+        ended_ns=own[-1].ended_ns,
         internal=frozenset(objects) - explicit,
         unresolved=unresolved,
         wrapper=_wrapper(events[launcher], event) if launcher is not None else "",
+        ended_badly=_badly(own[-1]),
+        tried=tuple(dict.fromkeys(tried)),
+        programs=tuple(dict.fromkeys(e.program for e in family if e.program)),
+        read=_read(family, command.sources) if tool is Tool.HOST else None,
     )
+
+
+def _name(event: Event) -> str:
+    return posixpath.basename(event.program)
+
+
+def _read(family: Sequence[Event], sources: Sequence[str]) -> tuple[str, ...] | None:
+    """What the compilers proper of a step wrote down of what they read: one each source, or it is not all."""
+    compilers = [e for e in family if _name(e) in ("cc1", "cc1plus")]
+    lists = [e.read for e in compilers if e.read is not None]
+    if not sources or not len(lists) == len(compilers) == len(sources):
+        return None
+    return tuple(dict.fromkeys((*sources, *(name for names in lists for name in names))))
+
+
+def _badly(event: Event) -> str:
+    if event.ended_ns is None:
+        return "was not seen to end"
+    return f"ended with exit code {event.code}" if event.code else ""
 
 
 def _command(tool: Tool | None, event: Event, exists: Callable[[str], bool]) -> Command:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,11 @@ class Store:
             yield
         finally:
             os.close(descriptor)
+
+    def remove(self) -> None:
+        """Take the records away, and check that they are gone. Raises `Missing`."""
+        with explained(self.folder):
+            shutil.rmtree(self.folder)
 
     def read(self) -> Build | None:
         """What is recorded; `None` if nothing is. Raises `Damaged`."""
@@ -137,6 +143,6 @@ def find_store(start: Path) -> Store | None:
     """The records of the nearest project at or above ``start`` that has any."""
     start = Path(os.path.realpath(start))
     for folder in (start, *start.parents):
-        if (folder / FOLDER / "record.json").is_file():
+        if os.path.lexists(folder / FOLDER / "record.json"):
             return Store(folder)
     return None

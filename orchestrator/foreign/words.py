@@ -34,10 +34,11 @@ _ABOUT_LISTS = frozenset({
     "-MD", "-MMD", "-MP", "-MG", "--generate-dependencies-with-compile",
     "--generate-nonsystem-dependencies-with-compile", "--generate-dependency-targets",
 })  # fmt: skip
-_NAME_OF_LIST = frozenset({
+OUTPUT_OPTIONS = frozenset({
     "-MF", "--dependency-output", "-MT", "--dependency-target-name", "-MQ", "-o", "--output-file", "-odir",
     "--output-directory",
 })  # fmt: skip
+"""Their values say where a compile writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Command:
     """Where it writes the names of what it read."""
     unresolved: tuple[str, ...] = ()
     """Libraries that are in none of the folders searched, now."""
+    tried: tuple[str, ...] = ()
+    """Where a library would have been found before it was."""
 
 
 def read_nvcc(argv: Sequence[str]) -> Command:
@@ -102,10 +105,10 @@ def asking(argv: Sequence[str], lists: str) -> tuple[str, ...]:
     kept = [argv[0]]
     words = iter(argv[1:])
     for word in words:
-        if word in _NAME_OF_LIST:
+        if word in OUTPUT_OPTIONS:
             next(words, None)
         elif not (
-            word.split("=", 1)[0] in _NAME_OF_LIST
+            word.split("=", 1)[0] in OUTPUT_OPTIONS
             or word in _ABOUT_LISTS
             or word in _NVCC_MODES
             or word in objects
@@ -168,20 +171,33 @@ def read_ld(argv: Sequence[str], exists: Callable[[str], bool]) -> Command:
         elif word.startswith("-l") or not word.startswith("-"):
             inputs.append((word, static))
     found = {one: _library(*one, folders, exists) for one in inputs}
-    names = tuple(dict.fromkeys(name for name in found.values() if name))
-    lost = tuple(word for (word, _static), name in found.items() if name is None)
-    return Command("join", objects=names, outputs=(output,), unresolved=lost)
+    names = tuple(dict.fromkeys(name for name, _tried in found.values() if name))
+    lost = tuple(word for (word, _static), (name, _tried) in found.items() if name is None)
+    tried = tuple(dict.fromkeys(name for _name, missed in found.values() for name in missed))
+    return Command("join", objects=names, outputs=(output,), unresolved=lost, tried=tried)
 
 
-def _library(word: str, static: bool, folders: Sequence[str], exists: Callable[[str], bool]) -> str | None:
+def _library(
+    word: str, static: bool, folders: Sequence[str], exists: Callable[[str], bool]
+) -> tuple[str | None, list[str]]:
+    """The file that a word of a link names, and where it was looked for before."""
     if not word.startswith("-l"):
-        return word
+        return word, []
     if word.startswith("-l:"):
         names: tuple[str, ...] = (word[3:],)
     else:
         names = (f"lib{word[2:]}.a",) if static else (f"lib{word[2:]}.so", f"lib{word[2:]}.a")
-    candidates = (posixpath.join(folder, name) for folder in folders for name in names)
-    return next((c for c in candidates if exists(c)), None)
+    return _first((posixpath.join(folder, name) for folder in folders for name in names), exists)
+
+
+def _first(candidates: Iterable[str], exists: Callable[[str], bool]) -> tuple[str | None, list[str]]:
+    """The first that is there, and those before it."""
+    missed: list[str] = []
+    for candidate in candidates:
+        if exists(candidate):
+            return candidate, missed
+        missed.append(candidate)
+    return None, missed
 
 
 def read_ar(argv: Sequence[str]) -> Command:
@@ -211,11 +227,13 @@ def read_rustc(argv: Sequence[str], exists: Callable[[str], bool]) -> Command:
         kinds = ["bin"]
     outputs = [last["-o"]] if "-o" in last else [posixpath.join(folder, _rust_name(name, k)) for k in kinds]
     sources = tuple(word for word in argv[1:] if word.endswith(".rs"))[:1]
+    libraries = list(_rust_libraries(values, exists))
     return Command(
         "compile",
         sources=sources,
-        objects=tuple(dict.fromkeys(_rust_libraries(values, exists))),
+        objects=tuple(dict.fromkeys(path for path, _tried in libraries if path)),
         outputs=tuple(outputs),
+        tried=tuple(dict.fromkeys(name for _path, tried in libraries for name in tried)),
         lists=posixpath.join(folder, f"{name}.d") if "dep-info" in last.get("--emit", "") else None,
     )
 
@@ -238,8 +256,10 @@ def _rust_name(name: str, kind: str) -> str:
     return forms.get(kind, "lib{}.so").format(name)
 
 
-def _rust_libraries(values: Iterable[tuple[str, str]], exists: Callable[[str], bool]) -> Iterator[str]:
-    """Native libraries and crates that go into a crate."""
+def _rust_libraries(
+    values: Iterable[tuple[str, str]], exists: Callable[[str], bool]
+) -> Iterator[tuple[str | None, list[str]]]:
+    """Native libraries and crates that go into a crate, and where each was looked for before."""
     values = list(values)
     folders = [v.split("=", 1)[-1] for n, v in values if n == "-L"]
     for option, value in values:
@@ -247,8 +267,10 @@ def _rust_libraries(values: Iterable[tuple[str, str]], exists: Callable[[str], b
             kind, found, name = value.partition("=")
             name = name if found else kind
             endings = (".a", ".so") if kind.startswith("static") else (".so", ".a")
-            candidates = (posixpath.join(f, f"lib{name}{e}") for f in folders for e in endings)
-            yield from [c for c in candidates if exists(c)][:1]
+            path, missed = _first(
+                (posixpath.join(f, f"lib{name}{e}") for f in folders for e in endings), exists
+            )
+            yield path, missed if path else []
         elif option == "--extern" and "=" in value:
             path = value.split("=", 1)[1]
-            yield path.removesuffix(".rmeta") + ".rlib" if path.endswith(".rmeta") else path
+            yield path.removesuffix(".rmeta") + ".rlib" if path.endswith(".rmeta") else path, []

@@ -21,7 +21,10 @@ PURE = {
     "freshness", "kinds", "lookup", "manifest", "model", "plan", "protocol", "report", "samples",
     "spans", "stamp", "stats", "targets", "tomlline", "verdict_report", "verify", "workloads",
 }  # fmt: skip
-PURE_FOREIGN = {"events", "lists", "made", "provenance", "report", "sources", "steps", "variables", "words"}
+PURE_FOREIGN = {
+    "architectures", "events", "lists", "made", "provenance", "report", "sources", "steps", "variables",
+    "word_files", "words",
+}  # fmt: skip
 WORLD = {
     "asyncio", "ctypes", "fcntl", "glob", "io", "mmap", "multiprocessing", "os", "pathlib", "random",
     "select", "shutil", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time",

@@ -16,7 +16,7 @@ CODE = ("sha256:code",)
 def made(path, digest, *inputs, tool=Tool.HOST, form="executable", members=(), pieces=CODE, **more):
     content = Content(digest, 1, form, pieces=pieces, members=members)
     fields = {"materials": (), "listed": True, "manifest": "", "unknown": (), "receipt": "", "run": 1}
-    fields |= {"mode": "join", "argv": (), "folder": "/p", "milliseconds": 0}
+    fields |= {"mode": "join", "argv": (), "folder": "/p", "milliseconds": 0, "made_ns": 0}
     return Made(path=path, tool=tool, content=content, inputs=inputs, **(fields | more))
 
 

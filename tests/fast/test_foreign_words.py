@@ -1,6 +1,7 @@
 """Command lines as build systems write them, and the observer's log."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ from orchestrator.foreign.events import Event, Torn, read_events
 from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.sources import can_matter, is_product_name
 from orchestrator.foreign.steps import Tool, read_moves, read_steps
+from orchestrator.foreign.word_files import split_words
 from orchestrator.foreign.words import asking, read_ar, read_host, read_ld, read_nvcc, read_rustc
 
 
@@ -67,6 +69,7 @@ def test_libraries_are_looked_up_as_the_linker_does():
     assert command.objects == ("a.o", "x/libk.so", "x/libk.a", "y/libz.a", "b.o")
     assert command.outputs == ("prog",)
     assert command.unresolved == ("-lnone",)
+    assert set(command.tried) == {"x/libz.a", "x/libnone.so", "x/libnone.a", "y/libnone.so", "y/libnone.a"}
 
 
 @pytest.mark.parametrize("text", ["ar crs l.a a.o b.o", "ar -rcs l.a a.o b.o", "ar qc l.a a.o b.o"])
@@ -131,6 +134,61 @@ def test_the_log_is_read_back():
     (event,) = read_events(log)
     assert (event.pid, event.argv, event.environment) == (7, ("x", "-y"), {"PATH": "/bin"})
     assert event.ended_ns == 200
+
+
+def test_files_of_further_words_stand_for_what_they_hold():
+    head, tail = (7, 1, 100, "/p"), ("@2=a.o '-l k'\n", "PATH=/bin")
+    (event,) = read_events(framed(*head, "/bin/gcc", 5, "gcc", "-o", "@files", "prog", "@gone", *tail))
+    assert event.argv == ("gcc", "-o", "a.o", "-l k", "prog", "@gone")
+    assert event.environment == {"PATH": "/bin"}
+    (event,) = read_events(framed(*head, "/bin/nvcc", 3, "nvcc", "--options-file", "o", "@2=-c k.cu"))
+    assert event.argv == ("nvcc", "-c", "k.cu")
+    (event,) = read_events(framed(*head, "/bin/nvcc", 2, "nvcc", "-optf=o", "@1=-I'a' \"b c\""))
+    assert event.argv == ("nvcc", "-I'a'", "b c")
+    (event,) = read_events(framed(*head, "/bin/rustc", 2, "rustc", "@f", "@1=a b\nc\n"))
+    assert event.argv == ("rustc", "a b", "c")
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("a  b\n\tc", ["a", "b", "c"]),
+        (r"a\ b 'c \' d' \"e\"", ["a b", "c ' d", '"e"']),
+        ('"" \'x\'"y"z', ["", "xyz"]),
+        ("'not ended", ["not ended"]),
+        ("", []),
+    ],
+)
+def test_words_of_a_file(text, found):
+    assert list(split_words(text, "'\"")) == found
+
+
+def test_how_a_step_ended():
+    ends = ({"ended": 50}, {"ended": 50, "code": 0}, {"ended": 50, "code": 1}, {})
+    said = []
+    for end in ends:
+        event = replace(started(1, 0, ("nvcc", "-c", "a.cu"), "/cuda/bin/nvcc"), code=end.pop("code", None))
+        event = replace(event, ended_ns=end.get("ended"))
+        (step,) = read_steps((event,), lambda _: True)
+        said.append(step.ended_badly)
+    assert said == ["", "", "ended with exit code 1", "was not seen to end"]
+    (event,) = read_events(framed(7, 1, 100, "/p", "/bin/x", 1, "x") + framed(7, 200, 3))
+    assert (event.ended_ns, event.code) == (200, 3)
+
+
+def test_a_words_file_that_was_not_seen_is_a_doubt():
+    event = started(1, 0, ("ar", "crs", "l.a", "@gone"), "/usr/bin/ar", ended=5)
+    (step,) = read_steps((event,), lambda _: True)
+    assert step.unresolved == ("@gone",)
+
+
+def test_what_a_host_compile_read_is_known_if_all_of_its_compilers_told():
+    driver = started(1, 0, ("g++", "-c", "a.cpp", "-o", "a.o"), "/usr/bin/g++", ended=9)
+    told = replace(started(2, 1, ("cc1plus", "a.cpp"), "/lib/cc1plus"), read=("/usr/include/stdio.h", "h.h"))
+    silent = replace(told, read=None)
+    assert read_steps((driver, told), bool)[0].read == ("a.cpp", "/usr/include/stdio.h", "h.h")
+    assert read_steps((driver, silent), bool)[0].read is None
+    assert read_steps((driver, told), bool)[0].programs == ("/usr/bin/g++", "/lib/cc1plus")
 
 
 @pytest.mark.parametrize("cut", [1, 4, 9, 20])

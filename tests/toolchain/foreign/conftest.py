@@ -182,12 +182,38 @@ def project(built):
     yield from settled(built, built.products)
 
 
+@pytest.fixture
+def plain_files():
+    """Files of a small project for make, to be changed."""
+    return dict(projects.PLAIN)
+
+
+@pytest.fixture(scope="module")
+def plain_built(tmp_path_factory):
+    """A project for make with a shadowable header and library, built once behind the tool."""
+    root = Path(os.path.realpath(tmp_path_factory.mktemp("plain"))) / "project"
+    project = Project(root, ("make",), ("./prog",))
+    for name, text in projects.PLAIN.items():
+        project.file(name, text)
+    (root / "first").mkdir()
+    commit(root)
+    assert project.run() == {"k.cu": "compiled"}
+    return project
+
+
+@pytest.fixture
+def plain(plain_built):
+    """The project, built; what a test changes is put back."""
+    yield from settled(plain_built, "*.[ao]")
+
+
 def settled(project: Project, products: str):
     """Build first: files that were put back have new times, which build systems go by."""
     project.run()
     before = project.gate()
     if before.returncode != FRESH:
-        shutil.rmtree(project.root / products)
+        for path in project.root.glob(products):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         project.run()
         before = project.gate()
     assert before.returncode == FRESH, before.stdout + before.stderr

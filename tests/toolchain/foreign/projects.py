@@ -112,3 +112,24 @@ setup(name="zk", version="1", packages=[], ext_modules=[extension], cmdclass={{"
 """,
     "run.py": 'import zk\nprint("proof in", zk.prove(), "s")\n',
 }
+
+PLAIN = {
+    "k.cu": '#include "params.cuh"\n__global__ void k(int *p) { *p = WINDOW; }\n'
+    'extern "C" int answer() { k<<<1, 1>>>(nullptr); return 5; }\n',
+    "include/params.cuh": "#define WINDOW 4\n",
+    "src/main.cpp": '#include "text.h"\n#include <cstdio>\nextern "C" int answer();\n'
+    "int main() { std::printf(TEXT, answer()); }\n",
+    "headers/text.h": '#define TEXT "%d\\n"\n',
+    ".gitignore": "*.o\n*.a\n/prog\n/first\n",
+    "Makefile": f"""\
+prog: main.o libk.a
+\tg++ main.o -Lfirst -L. -lk -L{CUDA}/lib64 -lcudart_static -lrt -lpthread -ldl -o $@
+libk.a: k.o
+\tar crs $@ $^
+k.o: k.cu
+\tnvcc -arch=sm_90 -Iinclude -c $< -o $@
+main.o: src/main.cpp
+\tg++ -Iheaders -c $< -o $@
+""",
+}
+"""Sources in folders that others can stand in front of."""

@@ -1,0 +1,137 @@
+"""What builds do to their steps: words in files, tools that fail or hide, folders that are exchanged."""
+
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.toolchain
+
+
+def test_what_would_be_found_first_now(plain):
+    """A header before the one that a host compile read, and a library before the one that was linked."""
+    assert plain.gate().stdout == "5\n"
+    for name in ("src/text.h", "first/libk.a"):
+        plain.file(name, "")
+        done = plain.gate()
+        assert done.returncode == 125 and name in done.stdout, done.stdout
+        (plain.root / name).unlink()
+    assert plain.gate().returncode == 0
+
+
+def test_output_and_exit_code_of_a_build_that_fails_are_its_own(plain):
+    plain.file("src/main.cpp", "int main() { return x; }\n")
+    alone = subprocess.run(plain.build, cwd=plain.root, env=plain.environ, capture_output=True, text=True)
+    behind = plain.tool("run", "--", *plain.build)
+    assert (behind.returncode, behind.stdout) == (alone.returncode, alone.stdout)
+    assert behind.stderr.startswith(alone.stderr)
+    assert "the build ended with exit code 2" in behind.stderr
+    assert plain.gate().returncode == 125
+    quiet = plain.tool("run", "--quiet", "--", *plain.build)
+    assert quiet.stderr == alone.stderr
+
+
+def test_a_run_within_a_run_is_recorded_once(plain):
+    plain.edit("k.cu", "return 5", "return 6")
+    tool = plain.environ["PATH"].split(":")[1] + "/python"
+    assert plain.run("sh", "-c", f"{tool} -m orchestrator run -- make") == {"k.cu": "compiled"}
+    assert plain.gate().stdout == "6\n"
+
+
+def test_names_are_told_on_one_line(plain):
+    plain.file("data\n-> \x1b[31mall is well.json", "{}")
+    done = plain.gate()
+    assert done.returncode == 125
+    assert r"data\n-> \x1b[31mall is well.json was added" in done.stdout
+    done = plain.tool("gate", "--", "./no\nsuch")
+    assert done.returncode == 125 and "\x1b" not in done.stderr
+
+
+def test_words_in_files_that_are_gone_after_the_build(bare, plain_files):
+    """As ninja and CMake write them where command lines grow long."""
+    makefile = """\
+LIBS = -LLIBRARIES -lcudart_static -lrt -lpthread -ldl
+prog: k.cu src/main.cpp
+\techo "-arch=sm_90 -I\\"include\\"" > o.words; nvcc --options-file o.words -c k.cu -o k.o; rm o.words
+\techo "-c src/main.cpp -Iheaders -o main.o" > g.words; g++ @g.words; rm g.words
+\techo k.o > a.words; ar crs libk.a @a.words; rm a.words
+\techo "main.o -L. -lk $(LIBS)" > l.words; g++ @l.words -o $@; rm l.words
+"""
+    project = bare({**plain_files, "Makefile": makefile}, ("make",), ("./prog",))
+    assert project.run() == {"k.cu": "compiled"}
+    assert project.gate().stdout == "5\n"
+    project.edit("headers/text.h", "%d", "%3d")
+    assert "headers/text.h" in project.gate().stdout
+
+
+def exchanged(folder, command):
+    """A recipe in which a folder is another one while a command runs."""
+    return f"mv {folder} aside && mv other {folder} && {command} && mv {folder} other && mv aside {folder}"
+
+
+@pytest.mark.parametrize(
+    "folder, name, text, command",
+    [
+        ("include", "params.cuh", "#define WINDOW 5\n", "nvcc -arch=sm_90 -Iinclude -c $< -o $@"),
+        ("headers", "text.h", '#define TEXT "%x"\n', "g++ -Iheaders -c $< -o $@"),
+    ],
+)
+def test_a_folder_exchanged_and_put_back_while_compiling(bare, plain_files, folder, name, text, command):
+    """No file was written, and all lie where they lay."""
+    plain_files["Makefile"] = plain_files["Makefile"].replace(command, exchanged(folder, command))
+    project = bare({**plain_files, f"other/{name}": text, "first/.keep": ""}, ("make",), ("./prog",))
+    project.run()
+    done = project.gate()
+    assert done.returncode == 125
+    assert f"{folder}: was replaced or moved" in done.stdout
+
+
+HIDING = """\
+#include <stdlib.h>
+#include <unistd.h>
+int main(int count, char **words) { unsetenv("LD_PRELOAD"); return count < 2 || execvp(words[1], words + 1); }
+"""
+FAILING = """\
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **words) {
+    char text[999];
+    snprintf(text, sizeof text, "PATH=/usr/bin:/bin; ar %s %s %s", words[1], words[2], words[3]);
+    return system(text) || count > 1;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "source, flag, name, before, after, told",
+    [
+        (HIDING, "-static", "hide", "nvcc -a", "tools/hide nvcc -a", "k.o: was made by no recorded step"),
+        (
+            FAILING,
+            "-O1",
+            "ar",
+            "ar crs",
+            "-tools/ar crs",
+            "the ar that made it ended with exit code 1",
+        ),
+    ],
+)
+def test_a_step_that_hides_or_fails_is_never_fresh(
+    bare, plain_files, source, flag, name, before, after, told
+):
+    """A statically linked driver, which nothing preloaded sees; a tool that fails having made a file."""
+    plain_files["Makefile"] = plain_files["Makefile"].replace(before, after)
+    project = bare({**plain_files, "first/.keep": "", "tools/.keep": ""}, ("make",), ("./prog",))
+    compiled = ["gcc", flag, "-x", "c", "-", "-o", f"tools/{name}"]
+    subprocess.run(compiled, input=source, text=True, cwd=project.root, env=project.environ, check=True)
+    project.tool("run", "--", *project.build)
+    done = project.gate()
+    assert done.returncode == 125
+    assert told in done.stdout
+
+
+def test_options_that_change_nothing_are_named(bare, plain_files):
+    makefile = "all: a.cubin b.cubin\n%.cubin: k.cu\n\tnvcc -arch=sm_90 -Iinclude $(F_$*) -cubin $< -o $@\n"
+    plain_files["Makefile"] = makefile + "F_b = -DUNUSED=1\n"
+    project = bare(plain_files, ("make",), ("true",))
+    done = project.tool("run", "--", *project.build)
+    assert "a.cubin and b.cubin hold the same device code of k.cu: `-DUNUSED=1` makes no diff" in done.stderr
