@@ -1,6 +1,7 @@
 """The five MSMs of a proof over points that are resident on the GPU, with their tables.
 
-Two streams, one a group: MSMs over G1 follow one another in one workspace; that over G2 runs beside them.
+The lanes (`residence.LANES`) run beside each other, each on a stream of its own; in a lane the MSMs follow
+one another in one workspace.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from prover.backends import residence
 from prover.backends.cuda_device import Buffer, Event, Pinned, Stream, checked
 from prover.backends.cuda_msm import Launch, Msm
-from prover.backends.residence import QUERIES
+from prover.backends.residence import LANES, QUERIES
 from prover.formats.points import decode_g1, decode_g2
 
 if TYPE_CHECKING:
@@ -104,10 +105,10 @@ class ResidentQueries:
     ) -> None:
         """Upload every query's points and begin to make their tables; `wait` says when they are ready."""
         self._msms = msms
-        self._streams: dict[Group, Stream] = {group: Stream(non_blocking=True) for group in msms}
-        self._workspaces: dict[Group, Buffer] = {
-            group: memory.allocate(residence.scratch_bytes(plan.shapes, msms, group), f"{group} workspace")
-            for group in msms
+        sizes = residence.lane_bytes(plan.shapes, msms)
+        self._streams = {lane: Stream(non_blocking=True) for lane in sizes}
+        self._workspaces = {
+            lane: memory.allocate(size, f"workspace of lane {lane}") for lane, size in sizes.items()
         }
         self._places = {query: place for place, query in enumerate(QUERIES)}
         self._results = Results(key.curve, len(QUERIES))
@@ -121,11 +122,10 @@ class ResidentQueries:
         }
         copies = Stream(non_blocking=True)
         for query, shape in plan.shapes.items():
-            group = QUERIES[query]
-            msm, stream = msms[group], self._streams[group]
+            msm, lane = msms[QUERIES[query]], LANES[query]
             staging.upload(getattr(key, query), tables[query], copies)
-            self._follow(query, copies, stream)
-            self._bases[query] = msm.build(shape, tables[query], self._workspaces[group], stream)
+            self._follow(query, copies, self._streams[lane])
+            self._bases[query] = msm.build(shape, tables[query], self._workspaces[lane], self._streams[lane])
             self._outs[query] = memory.allocate(msm.point_bytes, f"result of {query}")
 
     def wait(self) -> None:
@@ -141,14 +141,14 @@ class ResidentQueries:
             yield 0, bases.table, bases.shape.n
 
     def start(self, query: str, scalars: Buffer, after: Stream, clock: SpanClock) -> Pending:
-        """Begin an MSM on its group's stream."""
+        """Begin an MSM on its lane's stream."""
         if query not in self._bases:
             return Pending(query, None)
-        group = QUERIES[query]
-        stream, out = self._streams[group], self._outs[query]
+        group, lane = QUERIES[query], LANES[query]
+        stream, out = self._streams[lane], self._outs[query]
         self._follow(query, after, stream)
-        with clock.span(f"msm {query}", stream, group):
-            self._msms[group].run(self._bases[query], scalars, self._workspaces[group], out, stream)
+        with clock.span(f"msm {query}", stream, lane):
+            self._msms[group].run(self._bases[query], scalars, self._workspaces[lane], out, stream)
         out.copy_to(self._results.place(self._places[query], group), stream)
         with checked(f"msm {query}"):
             self._done[query].record(stream)
@@ -164,10 +164,10 @@ class ResidentQueries:
 
     def scrub(self) -> None:
         """Overwrite workspaces and results."""
-        for group, workspace in self._workspaces.items():
-            workspace.fill(0, self._streams[group])
-        for out in self._outs.values():
-            out.fill(0, self._streams["g1"])
+        for lane, workspace in self._workspaces.items():
+            workspace.fill(0, self._streams[lane])
+        for query, out in self._outs.items():
+            out.fill(0, self._streams[LANES[query]])
         self.wait()
 
     def _follow(self, query: str, leader: Stream, follower: Stream) -> None:

@@ -28,6 +28,8 @@ QUERIES: dict[str, Group] = {
     "h_query": "g1",
     "b_g2_query": "g2",
 }
+LANES: dict[str, str] = dict(QUERIES)
+"""Which MSMs follow one another, on one stream and in one workspace; those of other lanes run beside them."""
 EVERY_WINDOW = 256
 """As many tables as a query may want: more than there are windows."""
 MOST_SETS = 4
@@ -112,10 +114,13 @@ def plan(counts: Mapping[str, int], msms: Mapping[Group, Sizes], budget: int) ->
     )
 
 
-def scratch_bytes(shapes: Mapping[str, Shape], msms: Mapping[Group, Sizes], group: Group) -> int:
-    """The workspace that the MSMs of one group share, one after the other; tables are made in it, too."""
-    ours = [(msms[group], shape) for query, shape in shapes.items() if QUERIES[query] == group]
-    return max((max(m.workspace_bytes(s), m.table_scratch_bytes(s)) for m, s in ours), default=0)
+def lane_bytes(shapes: Mapping[str, Shape], msms: Mapping[Group, Sizes]) -> dict[str, int]:
+    """The workspace of each lane: its MSMs use it one after the other, and their tables are made in it."""
+    sizes = dict.fromkeys(LANES.values(), 0)
+    for query, shape in shapes.items():
+        msm, lane = msms[QUERIES[query]], LANES[query]
+        sizes[lane] = max(sizes[lane], msm.workspace_bytes(shape), msm.table_scratch_bytes(shape))
+    return sizes
 
 
 def _resident(counts: Mapping[str, int], msms: Mapping[Group, Sizes], budget: int) -> Resident | None:
@@ -124,7 +129,7 @@ def _resident(counts: Mapping[str, int], msms: Mapping[Group, Sizes], budget: in
     while True:
         shapes = {query: rest[0] for query, rest in choices.items()}
         sizes = {query: msms[QUERIES[query]].table_bytes(shape) for query, shape in shapes.items()}
-        need = sum(sizes.values()) + sum(scratch_bytes(shapes, msms, group) for group in msms)
+        need = sum(sizes.values()) + sum(lane_bytes(shapes, msms).values())
         if need <= budget:
             return Resident(shapes, need)
         shrinkable = [query for query, rest in choices.items() if len(rest) > 1]
