@@ -11,9 +11,23 @@ from orchestrator.errors import ConfigurationError
 from orchestrator.object_files import open_object
 from orchestrator.objects.window import Bytes
 
-_LINE = re.compile(r"([0-9a-f]+-[0-9a-f]+) (\S+) [0-9a-f]+ (\S+) (\d+) +(/.*)")
+_LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S+) ([0-9a-f]+) (\S+) (\d+) +(/.*)")
 _DELETED = " (deleted)"
-_OCTAL = re.compile(r"\\012")
+_LINE_FEED = r"\012"
+"""How the kernel writes one in a name; a name that holds these characters reads the same."""
+
+
+class Stretch(NamedTuple):
+    """Addresses at which a part of a file is mapped."""
+
+    start: int
+    end: int
+    permissions: str
+    offset: int
+    device: str
+    inode: int
+    path: str
+    deleted: bool
 
 
 class Mapping(NamedTuple):
@@ -25,29 +39,45 @@ class Mapping(NamedTuple):
     deleted: bool
     executable: bool
     """Whether any stretch of it may run."""
-    stretch: str
+    first: str
     """Addresses of the first one, as the kernel names it."""
 
 
-def mappings_of(pid: int) -> tuple[Mapping, ...] | None:
-    """Each file that a process maps, once; ``None`` if it cannot be looked into."""
+def stretches_of(pid: int | str) -> tuple[Stretch, ...] | None:
+    """What a process (a number, or ``self``) maps of files; ``None`` if it cannot be looked into."""
     try:
         text = Path(f"/proc/{pid}/maps").read_bytes().decode("utf-8", "surrogateescape")
     except OSError:
         return None
-    found: dict[tuple[str, str, int], Mapping] = {}
-    for line in text.split("\n"):
-        told = _LINE.fullmatch(line)
-        if told is None:
-            continue
-        stretch, permissions, device, inode, shown = told.groups()
-        path = _OCTAL.sub("\n", shown)
-        deleted = path.endswith(_DELETED)
-        key = (path, device, int(inode))
-        executable = "x" in permissions or (key in found and found[key].executable)
-        first = found[key].stretch if key in found else stretch
-        path = path.removesuffix(_DELETED) if deleted else path
-        found[key] = Mapping(path, device, int(inode), deleted, executable, first)
+    return tuple(_stretch(*told.groups()) for line in text.split("\n") if (told := _LINE.fullmatch(line)))
+
+
+def _stretch(
+    start: str, end: str, permissions: str, offset: str, device: str, inode: str, shown: str
+) -> Stretch:
+    return Stretch(
+        int(start, 16),
+        int(end, 16),
+        permissions,
+        int(offset, 16),
+        device,
+        int(inode),
+        shown.removesuffix(_DELETED).replace(_LINE_FEED, "\n"),
+        shown.endswith(_DELETED),
+    )
+
+
+def mappings_of(pid: int) -> tuple[Mapping, ...] | None:
+    """Each file that a process maps, once; ``None`` if it cannot be looked into."""
+    stretches = stretches_of(pid)
+    if stretches is None:
+        return None
+    found: dict[tuple[str, str, int, bool], Mapping] = {}
+    for one in stretches:
+        key = (one.path, one.device, one.inode, one.deleted)
+        before = found.get(key)
+        runs = "x" in one.permissions or (before is not None and before.executable)
+        found[key] = Mapping(*key, runs, before.first if before else f"{one.start:x}-{one.end:x}")
     return tuple(found.values())
 
 
@@ -66,7 +96,7 @@ def read_mapped(pid: int, mapping: Mapping) -> Bytes | None:
 
 
 def _places(pid: int, mapping: Mapping) -> Iterator[Path]:
-    yield Path(f"/proc/{pid}/map_files/{mapping.stretch}")
+    yield Path(f"/proc/{pid}/map_files/{mapping.first}")
     for place in (Path(f"/proc/{pid}/exe"), *_paths(pid, mapping)):
         try:
             if place.stat().st_ino == mapping.inode:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from orchestrator.errors import Missing, Refused
+from orchestrator.loaded import check_module
 from prover.artifact import Artifact, Loaded
 from prover.backends.cuda_device import Buffer, Gpu, Module, Stream, checked, driver, runtime
 from prover.backends.sealed import sealed_cubin
@@ -15,8 +15,6 @@ from prover.backends.sealed import sealed_cubin
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-STAMP_PREFIX = b"freshproof:"
-STAMP_BYTES = len(STAMP_PREFIX) + 64 + 1
 DEFAULT_SHARED_LIMIT = 48 * 1024
 """Dynamic shared memory a block may use before the kernel must ask for more."""
 
@@ -94,7 +92,7 @@ class LoadedModule:
                 remedy=f"freshproof build {artifact.target}",
             ) from None
         loaded = cls(module, artifact)
-        loaded._check_stamp()
+        check_module(artifact, loaded.read_symbol)
         return loaded
 
     def as_loaded(self) -> Loaded:
@@ -137,21 +135,6 @@ class LoadedModule:
         with checked(f"reading {name} back from the GPU"):
             runtime.memcpy(out.ctypes.data, address, nbytes, runtime.memcpyDeviceToHost)
         return out.tobytes()
-
-    def _check_stamp(self) -> None:
-        expected = STAMP_PREFIX + self.artifact.stamp.removeprefix("sha256:").encode() + b"\0"
-        found = self.read_symbol(stamp_symbol(self.artifact.target), STAMP_BYTES)
-        if found != expected:
-            raise Refused(
-                f"{self.artifact.target}: the loaded module carries the stamp {found!r}, "
-                f"the manifest says {expected!r}",
-                remedy=f"freshproof build {self.artifact.target}",
-            )
-
-
-def stamp_symbol(target: str) -> str:
-    """The device variable that carries a target's stamp: its name, made an identifier."""
-    return "freshproof_stamp_" + re.sub(r"[^0-9A-Za-z]", "_", target)
 
 
 def _address(variable: Any) -> int:

@@ -7,19 +7,14 @@ under the same name even if the file has been replaced since. So what counts is 
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
 import re
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.errors import BrokenRun, Missing, Refused
+from orchestrator.loaded import check_library
 from prover.artifact import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -90,59 +85,16 @@ def load_library(artifact: Artifact, curve_name: str) -> tuple[HostLibrary, Load
         version, curve = library.freshproof_abi_version, library.freshproof_curve
     except (OSError, AttributeError) as error:
         raise Missing(f"{artifact.path}: cannot be loaded: {error}", remedy=remedy) from None
-    digest = _mapped_digest(artifact.path, ctypes.cast(version, _POINTER).value or 0, remedy)
+    digest = check_library(artifact, ctypes.cast(version, _POINTER).value or 0).digest
     stamp = _stamp(library, artifact, remedy)
     curve.restype = ctypes.c_char_p
-    found = ((curve() or b"").decode("ascii", "replace"), version(), digest, stamp)
-    wanted = (curve_name, ABI_VERSION, artifact.digest, artifact.stamp)
-    names = ("curve", "interface version", "digest", "stamp")
+    found = ((curve() or b"").decode("ascii", "replace"), version(), stamp)
+    wanted = (curve_name, ABI_VERSION, artifact.stamp)
+    names = ("curve", "interface version", "stamp")
     for what, have, want in zip(names, found, wanted, strict=True):
         if have != want:
             raise Refused(f"{artifact.path}: its {what} is {have}; {want} wanted", remedy=remedy)
     return HostLibrary(library), Loaded(artifact.target, digest, stamp, "mapped-file")
-
-
-@dataclass(frozen=True, slots=True)
-class _Mapping:
-    """One line of /proc/self/maps."""
-
-    start: int
-    end: int
-    permissions: str
-    offset: int
-    inode: int
-    path: str
-
-
-def _mappings() -> Iterator[_Mapping]:
-    for line in Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines():
-        addresses, permissions, offset, _device, inode, *path = line.split(maxsplit=5)
-        start, end = (int(address, 16) for address in addresses.split("-"))
-        yield _Mapping(start, end, permissions, int(offset, 16), int(inode), path[0] if path else "")
-
-
-def _mapped_digest(path: Path, address: int, remedy: str) -> str:
-    """Digest of the file at ``path``, after establishing that the code at ``address`` is mapped from it.
-
-    Its code in memory must equal the file's bytes, too: the mapping follows a file that is written in place.
-    """
-    mappings = list(_mappings())
-    here = next((m for m in mappings if m.start <= address < m.end), None)
-    if here is None:
-        raise Refused(f"{path}: its code is in no mapping of this process", remedy=remedy)
-    with path.open("rb") as file:
-        inode, data = os.fstat(file.fileno()).st_ino, file.read()
-    if here.path != os.path.realpath(path) or here.inode != inode:
-        raise Refused(
-            f"{path} (inode {inode}) is not what this process runs: {here.path} (inode {here.inode}) is",
-            remedy=remedy,
-        )
-    for mapping in mappings:
-        if (mapping.path, mapping.inode) == (here.path, here.inode) and mapping.permissions == "r-xp":
-            on_disk = data[mapping.offset : mapping.offset + mapping.end - mapping.start]
-            if ctypes.string_at(mapping.start, len(on_disk)) != on_disk:
-                raise Refused(f"{path}: the code in memory differs from the file's", remedy=remedy)
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def _stamp(library: ctypes.CDLL, artifact: Artifact, remedy: str) -> str:

@@ -25,6 +25,7 @@ PURE_FOREIGN = {
     "architectures", "events", "lists", "made", "provenance", "report", "sources", "steps", "variables",
     "word_files", "words",
 }  # fmt: skip
+PURE_WATCH = {"code_change", "decide", "delta", "gathering", "mounts", "scope", "timing", "words"}
 WORLD = {
     "asyncio", "ctypes", "fcntl", "glob", "io", "mmap", "multiprocessing", "os", "pathlib", "random",
     "select", "shutil", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time",
@@ -57,6 +58,7 @@ def pure_modules() -> list[Path]:
     package = ROOT / "orchestrator"
     chosen = [path for path in ORCHESTRATOR if path.parent == package and path.stem in PURE]
     chosen += [path for path in sorted((package / "foreign").glob("*.py")) if path.stem in PURE_FOREIGN]
+    chosen += [path for path in sorted((package / "watch").glob("*.py")) if path.stem in PURE_WATCH]
     return chosen + sorted((package / "objects").rglob("*.py"))
 
 
@@ -65,7 +67,7 @@ def test_the_tool_knows_nothing_of_proofs_or_gpus_libraries(path):
     assert not {name.split(".")[0] for name in imports(path)} & {"prover", "cupy"}
 
 
-SHARED = {"orchestrator.errors", "orchestrator.model", "orchestrator.protocol", "orchestrator.spans"}
+SHARED = {f"orchestrator.{name}" for name in ("errors", "loaded", "model", "protocol", "spans")}
 
 
 @pytest.mark.parametrize("path", named(PROVER))
@@ -94,7 +96,8 @@ def test_the_core_imports_no_part_of_the_shell(path):
     """Values such as `Measured` may come from a shell module for type checkers only."""
     ours = {n.split(".")[1] for n in imports(path) if n.startswith("orchestrator.") and "objects" not in n}
     foreign = {n.split(".")[2] for n in imports(path) if n.startswith("orchestrator.foreign.")}
-    assert ours - {"foreign"} <= PURE and foreign <= PURE_FOREIGN
+    watch = {n.split(".")[2] for n in imports(path) if n.startswith("orchestrator.watch.")}
+    assert ours - {"foreign", "watch"} <= PURE and foreign <= PURE_FOREIGN and watch <= PURE_WATCH
 
 
 @pytest.mark.parametrize("path", named(PRODUCT))

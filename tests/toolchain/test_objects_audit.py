@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,24 @@ def test_a_process_that_runs_replaced_code(project: Path, tmp_path: Path, name: 
         refused = freshproof(project, "gate", "host", "--pid", pid)
         assert refused.returncode == 5
         assert "replaced" in refused.stdout
+
+
+def test_the_example_of_a_program_that_asks_about_itself(project: Path) -> None:
+    """As manifests/README.md has it."""
+    text = (Path(__file__).parents[2] / "manifests" / "README.md").read_text()
+    example = text.split("## The code in your own process")[1].split("```python\n")[1].split("```")[0]
+
+    def ask() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", example]
+        return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+
+    done = ask()
+    digest = f"sha256:{sha256(artifact(project, 'host').read_bytes()).hexdigest()}"
+    assert done.stdout == f"mapped-file {digest} 42\n()\n", done.stderr
+    (project / "src" / "host.cu").write_text('extern "C" int answer() { return 43; }\n')
+    done = ask()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Refused: host is stale: src/host.cu: its content changed" in done.stderr
 
 
 def test_a_process_that_runs_nothing_of_the_target(project: Path) -> None:
