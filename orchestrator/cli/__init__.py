@@ -35,7 +35,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "build": "Build what is not fresh, and record what was built from what.",
         "verify": "Check that what is built is what your sources make.",
         "bench": "Time workloads whose code is proven fresh.",
-        "watch": "Rebuild and verify what a saved file affects, until interrupted.",
+        "watch": "Rebuild what a saved file affects, until interrupted.",
         "run": "Run any build, and record what made what from what.",
     },
     "More commands": {

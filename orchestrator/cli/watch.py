@@ -1,108 +1,78 @@
-"""``freshproof watch``: rebuild and check what a saved file affects."""
+"""``freshproof watch``: build, explain, verify and time what a saved file affects."""
 
 from __future__ import annotations
 
-import json
 import os
-import time
-from collections.abc import Iterable, Sequence
+import shlex
+import signal
 from pathlib import Path
 
 import click
 
-from orchestrator.build import Built, Outcome, Progress, Result, build
-from orchestrator.build_report import built_fields, failure_lines, opening_lines, outcome_line
-from orchestrator.cli.failure import error_document
+from orchestrator.cli.behind import CommandBehind, command_of
+from orchestrator.cli.watch_screen import open_screen
 from orchestrator.errors import FreshproofError
-from orchestrator.gate import admit
-from orchestrator.verdict_report import verdict_lines
-from orchestrator.watch import folders_to_watch, watch
+from orchestrator.situation import read_project
+from orchestrator.targets import select
+from orchestrator.watch.checks import Options
+from orchestrator.watch.session import Session
+from orchestrator.workloads import choose_workloads
 from orchestrator.workspace import Workspace, find_root
 
 
-@click.command(short_help="Rebuild and verify what a saved file affects, until interrupted.")
-@click.argument("targets", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document a round, one a line.")
-def command(targets: tuple[str, ...], as_json: bool) -> None:
-    """Watch every file that TARGETS (default: all) were built from; build and check after each change.
+@click.command(cls=CommandBehind, short_help="Rebuild what a saved file affects, until interrupted.")
+@click.argument("targets", nargs=-1, metavar="[TARGET]... [-- COMMAND...]")
+@click.option("--verify", is_flag=True, help="Ask the gate about what was built.")
+@click.option("--bench", metavar="WORKLOAD", default="", help="Time this workload when its code was built.")
+@click.option("--notify", metavar="PROGRAM", default="", help="Run it after each round, with what came out.")
+@click.option("--bell", is_flag=True, help="Ring the terminal's bell after each round.")
+@click.option("--poll", is_flag=True, help="Look at the files again and again; do not rely on events.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document an event, one a line.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    targets: tuple[str, ...],
+    verify: bool,
+    bench: str,
+    notify: str,
+    bell: bool,
+    poll: bool,
+    as_json: bool,
+) -> int:
+    """Watch every file that TARGETS (default: all) are built from, and build what a change affects.
 
-    Ends with Ctrl-C (exit code 130). An error in targets.toml or a source is shown, and the watch goes on.
+    Each round tells what changed, what was built, and what became of each kernel: registers, spills, code.
+    Then follow, as asked for: --verify, --bench with the change since the first and the last round, and the
+    COMMAND, which runs as behind `freshproof gate`. A newer save ends what is at work and starts anew.
+
+    On a terminal: Enter or r looks at everything again, q quits. Ctrl-C ends with exit code 130. An error in
+    targets.toml or a source is shown, and the watch goes on. Exit code 3: another watch is at work here.
     """
-    rounds = _Rounds(Workspace(find_root(Path.cwd())), targets, as_json)
-    rounds.say("watching; Ctrl-C ends it")
-    watch(rounds.workspace.root, rounds.round)
+    workspace = Workspace(find_root(Path.cwd()))
+    _check_names(workspace, targets, bench)
+    options = Options(targets, verify, bench, command_of(ctx), tuple(shlex.split(notify)), poll)
+    with open_screen(as_json=as_json, bell=bell) as screen:
+        session = Session(workspace, options, screen.tell, os.environ)
+        screen.bind(session)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _interrupt)
+        session.run()
+    return 0
 
 
-class _Rounds:
-    """Builds and reports; a round in which all was and is fresh says nothing, but the first."""
+def _check_names(workspace: Workspace, targets: tuple[str, ...], bench: str) -> None:
+    """Raises `ConfigurationError` for a name that targets.toml does not define; if that cannot be read, the
+    watch will say so and wait for it.
+    """
+    try:
+        project = read_project(workspace)
+    except FreshproofError:
+        return
+    select(project, targets)
+    if bench:
+        choose_workloads(project, (bench,), None)
 
-    def __init__(self, workspace: Workspace, targets: Sequence[str], as_json: bool) -> None:
-        self.workspace = workspace
-        self._targets = targets
-        self._as_json = as_json
-        self._folders: list[tuple[Path, bool]] = [
-            (workspace.root, False),
-            (workspace.targets_file.parent, True),
-        ]
-        self._first = True
-        self._unsettled: set[str] = set()
-        """Targets that were not as they should be after the last round; an empty name stands for an error."""
 
-    def say(self, line: str) -> None:
-        if not self._as_json:
-            click.echo(line)
-
-    def round(self, names: list[str]) -> Iterable[tuple[Path, bool]]:
-        """Build what is stale now; returns the folders to watch."""
-        began = time.monotonic()
-        try:
-            built = build(
-                self.workspace,
-                self._targets,
-                os.environ,
-                progress=Progress(note=lambda t: self.say(f"note: {t}")),
-            )
-            self._report(built, names, time.monotonic() - began)
-            self._folders = folders_to_watch(
-                self.workspace.root, built.situation.project, built.manifests.values()
-            )
-        except FreshproofError as error:
-            self._unsettled.add("")
-            self.say(f"error: {error.what}\n  -> {error.remedy}")
-            if self._as_json:
-                click.echo(error_document(error.what, error.remedy, error.exit_code))
-        self._first = False
-        return self._folders
-
-    def _report(self, built: Built, names: list[str], seconds: float) -> None:
-        busy = [o for o in built.outcomes if o.result is not Result.FRESH]
-        again = [o.target for o in built.outcomes if o not in busy and self._unsettled & {o.target, ""}]
-        settled = (Result.FRESH, Result.BUILT)
-        self._unsettled = {o.target for o in built.outcomes if o.result not in settled}
-        if not busy and not again and not self._first:
-            return
-        if self._as_json:
-            click.echo(json.dumps({**built_fields(built, seconds, [], []), "changed": names}))
-            return
-        if self._first:
-            self.say("\n".join(opening_lines(built.situation)))
-        else:
-            self.say(f"{time.strftime('%H:%M:%S')} changed: {', '.join(names) or 'files'}")
-        width = max((len(o.target) for o in built.outcomes), default=0)
-        for outcome in built.outcomes if self._first else busy:
-            self.say(outcome_line(outcome, width))
-            if outcome.result is Result.FAILED:
-                self.say("\n".join(failure_lines(outcome)))
-        if again and not self._first:
-            self.say(f"  fresh again: {', '.join(again)}")
-        self._verify([o for o in busy if o.result is Result.BUILT])
-
-    def _verify(self, rebuilt: Sequence[Outcome]) -> None:
-        """What the gate says of the targets just built."""
-        if not rebuilt:
-            return
-        admission = admit(self.workspace.root, [outcome.target for outcome in rebuilt])
-        if admission.admitted:
-            self.say(f"  verified {', '.join(outcome.target for outcome in rebuilt)}")
-        else:
-            self.say("\n".join(verdict_lines(admission.verdicts)))
+def _interrupt(_number: int, _frame: object) -> None:
+    """A request to end is taken as Ctrl-C is."""
+    raise KeyboardInterrupt

@@ -26,6 +26,7 @@ PURE_FOREIGN = {
     "word_files", "words",
 }  # fmt: skip
 PURE_WATCH = {"code_change", "decide", "delta", "gathering", "mounts", "scope", "timing", "words"}
+PURE_WATCH = {"code_change", "decide", "delta", "gathering", "mounts", "scope", "timing", "words"}
 WORLD = {
     "asyncio", "ctypes", "fcntl", "glob", "io", "mmap", "multiprocessing", "os", "pathlib", "random",
     "select", "shutil", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time",
@@ -58,6 +59,7 @@ def pure_modules() -> list[Path]:
     package = ROOT / "orchestrator"
     chosen = [path for path in ORCHESTRATOR if path.parent == package and path.stem in PURE]
     chosen += [path for path in sorted((package / "foreign").glob("*.py")) if path.stem in PURE_FOREIGN]
+    chosen += [path for path in sorted((package / "watch").glob("*.py")) if path.stem in PURE_WATCH]
     chosen += [path for path in sorted((package / "watch").glob("*.py")) if path.stem in PURE_WATCH]
     return chosen + sorted((package / "objects").rglob("*.py"))
 

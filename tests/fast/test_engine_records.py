@@ -19,7 +19,6 @@ from orchestrator.model import (
     Material,
     Origin,
     Product,
-    Project,
     Target,
 )
 
@@ -228,19 +227,3 @@ def test_the_lock_keeps_other_architectures_and_drops_targets_that_are_gone():
 def test_a_file_that_is_no_lock_is_an_error(text):
     with pytest.raises(ValueError):
         lock.compare({"k": record()}, text.encode())
-
-
-def test_the_watch_covers_sources_and_folders_of_absent_names(tmp_path):
-    from orchestrator.watch import folders_to_watch
-
-    for name in ("src", "inc", "manifests", "build", "docs"):
-        (tmp_path / name).mkdir()
-    closure = Closure(
-        (Material("src/k.cu", "d", Origin.PROJECT, ""),),
-        (("inc/sub", ("x.h",)), ("later", ("y.h",))),
-        COMMON,
-    )
-    project = Project("p", ("src",), (), ())
-    folders = folders_to_watch(tmp_path, project, [record(closure=closure)])
-    names = {(str(folder.relative_to(tmp_path)), deep) for folder, deep in folders}
-    assert names == {(".", False), ("src", True), ("inc", True), ("manifests", True)}

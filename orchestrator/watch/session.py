@@ -1,0 +1,335 @@
+"""The loop of a watch: takes in what happens, asks `Decider` what to do, and does it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.build import Built, Outcome, Result
+from orchestrator.errors import FreshproofError, Undecided
+from orchestrator.watch.building import Builder, Report
+from orchestrator.watch.checks import Checks, Options
+from orchestrator.watch.decide import Build, BuildEnd, Cut, Decider, Doing, Order, Run
+from orchestrator.watch.gathering import Gathering, Notice
+from orchestrator.watch.knowledge import Changes, Knowledge
+from orchestrator.watch.observer import Observer
+from orchestrator.watch.scope import NOTHING
+from orchestrator.watch.steps import Step, StepEnd, adopt_orphans, end_children, forget_orphans
+from orchestrator.workspace import Workspace, explained
+
+Event = dict[str, Any]
+Tell = Callable[[Event], None]
+_END_SECONDS = 10.0
+
+
+@contextlib.contextmanager
+def only_watch(workspace: Workspace) -> Iterator[None]:
+    """Hold the right to watch this tree. Raises `Undecided` if another watch has it."""
+    path = workspace.build / "watch.lock"
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+")
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            who = file.read(20).strip()
+            raise Undecided(
+                f"another watch is at work in {workspace.root}" + (f" (process {who})" if who else ""),
+                remedy="use that one, or end it",
+            ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+@dataclass(slots=True)
+class Session:
+    """One watch. All of it happens in the thread of `run`; others put what happened into its inbox."""
+
+    workspace: Workspace
+    options: Options
+    tell: Tell
+    environ: Mapping[str, str]
+    inbox: queue.SimpleQueue[Notice | Callable[[], None]] = field(default_factory=queue.SimpleQueue)
+    _decider: Decider = field(init=False)
+    _gathering: Gathering = field(default_factory=Gathering)
+    _knowledge: Knowledge = field(init=False)
+    _builder: Builder = field(init=False)
+    _checks: Checks = field(init=False)
+    _step: Step | None = None
+    _ended: bool = False
+    _build: Build = field(default_factory=lambda: Build(NOTHING))
+    _began: float = 0.0
+    _counts: dict[Result, int] = field(default_factory=dict)
+    _broken: str = ""
+    _notifiers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Watch until `stop` is called from the inbox, or an exception such as an interruption ends it."""
+        with only_watch(self.workspace), contextlib.ExitStack() as ends:
+            adopt_orphans()
+            ends.callback(end_children)
+            self._begin(ends)
+            while not self._ended:
+                self._turn()
+
+    def stop(self) -> None:
+        """End the loop."""
+        self._ended = True
+
+    def look_at_everything(self) -> None:
+        """As if all had changed: build, and go through the steps."""
+        self._open_round()
+        self._do(self._decider.asked())
+
+    def _begin(self, ends: contextlib.ExitStack) -> None:
+        """``ends`` is told how to leave nothing behind: no process, nothing half-written."""
+        cache = self.workspace.cache("")
+        with explained(cache):
+            cache.mkdir(parents=True, exist_ok=True)
+        self._checks = Checks(self.workspace, self.options)
+        self._decider = Decider(steps=self._checks.asked())
+        observer = Observer(self.workspace.root, cache, self.inbox.put, self._note, poll=self.options.poll)
+        ends.callback(observer.close)
+        self._knowledge = Knowledge(self.workspace, observer)
+        self._knowledge.read_records()
+        self._knowledge.look()
+        self._builder = Builder(self.workspace, self.environ, self._report())
+        ends.callback(self._end_work)
+        self._open_round()
+        self._do(self._decider.begin())
+
+    def _turn(self) -> None:
+        """Wait for something, and take in all that is there."""
+        rest = self._gathering.rests_at()
+        wait = None if rest is None else max(0.0, rest - time.monotonic())
+        with contextlib.suppress(queue.Empty):
+            self._take(self.inbox.get(timeout=wait))
+            while not self._ended:
+                self._take(self.inbox.get_nowait())
+        rest = self._gathering.rests_at()
+        if rest is not None and time.monotonic() >= rest and not self._ended:
+            self._settle_burst()
+
+    def _take(self, item: Notice | Callable[[], None]) -> None:
+        if isinstance(item, Notice):
+            self._gathering.take(item, time.monotonic())
+        else:
+            item()
+
+    def _settle_burst(self) -> None:
+        changes = self._knowledge.changes(self._gathering.release())
+        if not changes.due:
+            if changes.touched or changes.files:
+                self._tell("touched", files=[*changes.touched, *(path for path, _how in changes.files)])
+            return
+        doing = self._decider.doing
+        orders = self._decider.changed(changes.due)
+        if doing is Doing.NOTHING:
+            self._open_round()
+        self._tell_changes(changes, doing if any(isinstance(o, Cut) for o in orders) else Doing.NOTHING)
+        self._do(orders)
+
+    def _tell_changes(self, changes: Changes, cuts: Doing) -> None:
+        names = self._knowledge.names if changes.due.everything else changes.due.names
+        self._tell(
+            "changed",
+            files=[{"path": path, "how": how} for path, how in changes.files]
+            or [{"path": path, "how": "saved again"} for path in changes.touched],
+            targets=sorted(names),
+            cuts="" if cuts is Doing.NOTHING else str(cuts),
+        )
+
+    def _do(self, orders: Sequence[Order]) -> None:
+        for order in orders:
+            if isinstance(order, Build):
+                self._start_build(order)
+            elif isinstance(order, Run):
+                self._start_step(order.step)
+            elif isinstance(order, Cut):
+                self._cut()
+            else:
+                self._settle(order.good)
+
+    def _cut(self) -> None:
+        if self._decider.doing is Doing.BUILD:
+            self._builder.cut()
+        elif self._step is not None:
+            self._step.cut()
+
+    # Builds
+
+    def _report(self) -> Report:
+        put = self.inbox.put
+        return Report(
+            note=lambda text: put(lambda: self._note(text)),
+            waiting=lambda waits: put(lambda: self._decider.waiting(waits)),
+            started=lambda target, reason: put(lambda: self._tell("building", target=target, reason=reason)),
+            outcome=lambda outcome: put(lambda: self._tell_outcome(outcome)),
+            code=lambda target, lines: put(lambda: self._tell("code", target=target, lines=list(lines))),
+            ended=lambda answer: put(lambda: self._build_ended(answer)),
+        )
+
+    def _start_build(self, order: Build) -> None:
+        self._build = order
+        self._gathering.patience = 2 ** min(self._decider.cuts, 4)
+        known = self._knowledge
+        if not order.due.everything:
+            names: Sequence[str] = sorted(known.affected(order.due.names))
+        elif order.quiet and known.failing:
+            names = sorted(known.names - known.affected(frozenset(known.failing)))
+            if not names:
+                self.inbox.put(lambda: self._do(self._decider.build_ended(BuildEnd(good=False))))
+                return
+        else:
+            names = self._checks.selection()
+        self._builder.start(names, known.manifests)
+
+    def _build_ended(self, answer: Built | Exception | None) -> None:
+        known = self._knowledge
+        if answer is None:
+            self._tell("cut", what="build")
+            self._do(self._decider.build_ended(BuildEnd(good=False, cut=True)))
+            return
+        if not isinstance(answer, Built):
+            self._tell_error(answer)
+            known.look()
+            self._do(self._decider.build_ended(BuildEnd(good=False, broken=True)))
+            return
+        self._broken = ""
+        whole = self._build.due.everything and not (self._build.quiet and known.failing)
+        known.learn(answer, everything=whole)
+        made = {o.target for o in answer.outcomes if o.result is Result.BUILT}
+        self._checks.made |= made
+        grew = known.look()
+        self._do(self._decider.build_ended(BuildEnd(good=not known.failing, made=bool(made), grew=grew)))
+
+    def _tell_error(self, error: Exception) -> None:
+        if not isinstance(error, FreshproofError):
+            raise error
+        if error.what != self._broken:
+            self._tell("error", error=error.what, remedy=error.remedy, exit_code=error.exit_code)
+        self._broken = error.what
+
+    def _tell_outcome(self, outcome: Outcome) -> None:
+        """A target that is as it was before is no news."""
+        self._counts[outcome.result] = self._counts.get(outcome.result, 0) + 1
+        known = self._knowledge
+        as_before = (
+            outcome.result is Result.FRESH and outcome.target not in {*known.failing, *known.unproven}
+        ) or (outcome.result is Result.UNPROVEN and known.unproven.get(outcome.target) == outcome.reason)
+        if not as_before:
+            self._tell(
+                "built",
+                target=outcome.target,
+                result=outcome.result,
+                reason=outcome.reason,
+                seconds=outcome.seconds,
+                same_code=outcome.same_code,
+                message=outcome.message,
+                remedy=outcome.remedy,
+                artifact=outcome.artifact,
+            )
+
+    # Steps
+
+    def _start_step(self, name: str) -> None:
+        put = self.inbox.put
+        plan = self._checks.plan(name, self._knowledge)
+        if plan is None:
+            put(lambda: self._do(self._decider.step_ended(good=True)))
+            return
+        self._notifiers = [one for one in self._notifiers if one.poll() is None]
+        forget_orphans({one.pid for one in self._notifiers})  # nothing else is at work now
+        self._tell("step", step=name)
+        try:
+            self._step = Step(
+                plan,
+                say=lambda line: put(lambda: self._tell("said", step=name, line=line)),
+                ended=lambda end: put(lambda: self._step_ended(name, end)),
+            )
+        except FreshproofError as error:
+            self._tell_error(error)
+            put(lambda: self._do(self._decider.step_ended(good=False)))
+
+    def _step_ended(self, name: str, end: StepEnd) -> None:
+        self._step = None
+        if self._decider.owed:  # it was cut off: what it said counts for nothing
+            self._tell("cut", what=name)
+            good = False
+        else:
+            good, event, fields = self._checks.result(name, end)
+            self._tell(event, **fields)
+        self._do(self._decider.step_ended(good=good))
+
+    # Rounds
+
+    def _open_round(self) -> None:
+        self._began = time.monotonic()
+        self._counts = {}
+
+    def _settle(self, good: bool) -> None:
+        """A round is over."""
+        known = self._knowledge
+        places = known.observer.places
+        self._tell(
+            "round",
+            good=good,
+            built=self._counts.get(Result.BUILT, 0),
+            failing=sorted(known.failing),
+            seconds=time.monotonic() - self._began,
+            targets=len(known.names),
+            files=len(known.scope.files),
+            places=places.count(),
+            folders=len(places.folders),
+            polled=known.observer.polled,
+        )
+        if good:
+            self._checks.passed()
+        self._notify(good)
+
+    def _notify(self, good: bool) -> None:
+        if not self.options.notify:
+            return
+        built = self._counts.get(Result.BUILT, 0)
+        failing = sorted(self._knowledge.failing)
+        text = "error" if self._broken else f"failed: {', '.join(failing)}" if failing else f"{built} built"
+        if not good and not failing and not self._broken:
+            text = "built, but a step failed"
+        try:
+            started = subprocess.Popen(
+                (*self.options.notify, f"freshproof: {text}"),
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                start_new_session=True, cwd=self.workspace.root,
+            )  # fmt: skip
+            self._notifiers.append(started)
+        except OSError as error:
+            self._note(f"cannot run {self.options.notify[0]}: {error.strerror}")
+
+    def _note(self, text: str) -> None:
+        self._tell("note", text=text)
+
+    def _tell(self, event: str, **fields: Any) -> None:
+        self.tell({"event": event, "at": time.time(), **fields})
+
+    def _end_work(self) -> None:
+        """End what is at work. A second interruption does not keep this from being done."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._builder.cut()
+        if self._step is not None:
+            self._step.cut()
+            self._step.wait(_END_SECONDS)
+        self._builder.wait(_END_SECONDS)

@@ -1,0 +1,71 @@
+"""What a bench said in a watch: its times, beside those of the first and the last bench. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from orchestrator.stats import summarize
+from orchestrator.watch.delta import Delta, compare_times, delta_text
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One bench that counts."""
+
+    at: str
+    """Time of day, for people."""
+    times_ns: tuple[int, ...]
+    """Totals of the samples, without warm-ups."""
+    record: str
+    """Path, relative to the project's root."""
+
+
+def parse_bench(said: str) -> tuple[str, str]:
+    """From the document of ``bench --json``: the record's path if the run counts, else empty and why not."""
+    try:
+        document = json.loads(said)
+    except ValueError:
+        return "", "it gave no result"
+    if "error" in document:
+        return "", str(document["error"])
+    run = (document.get("runs") or [{}])[0]
+    if run.get("state") == "fresh":
+        return str(run["record"]), ""
+    findings = [f["message"] for verdict in run.get("verdicts", ()) for f in verdict["findings"]]
+    why = run.get("error") or "; ".join(findings) or "nothing more is known"
+    return "", f"{run.get('state', 'broken')}: {why}"
+
+
+def times_of(record: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+    """The measured totals of a record, in ns."""
+    return tuple(
+        line["t1_ns"] - line["t0_ns"]
+        for line in record
+        if line["kind"] == "sample" and line["phase"] == "measured"
+    )
+
+
+def timed_fields(now: Timed, first: Timed | None, last: Timed | None) -> dict[str, Any]:
+    """A bench as an event; ``first`` and ``last`` are the earlier ones of this watch."""
+    summary = summarize(now.times_ns)
+    compared = [("last", last), ("first", first if first is not last else None)]
+    return {
+        "record": now.record,
+        **asdict(summary),
+        "against": [_against(name, then, now) for name, then in compared if then is not None],
+    }
+
+
+def _against(name: str, then: Timed, now: Timed) -> dict[str, Any]:
+    delta: Delta = compare_times(then.times_ns, now.times_ns)
+    return {
+        "which": name,
+        "at": then.at,
+        "record": then.record,
+        "median": summarize(then.times_ns).median,
+        **asdict(delta),
+        "text": delta_text(delta),
+    }

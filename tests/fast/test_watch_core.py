@@ -1,0 +1,409 @@
+"""The watch's decisions, without a clock, a file or a process."""
+
+import random
+import statistics
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.model import Absent, Kind, Target
+from orchestrator.watch.decide import Build, BuildEnd, Cut, Decider, Doing, Run, Settle
+from orchestrator.watch.delta import Answer, compare_times, delta_text
+from orchestrator.watch.gathering import (
+    ANYWHERE,
+    GONE_SECONDS,
+    LONGEST_SECONDS,
+    QUIET_SECONDS,
+    STORM_PLACES,
+    STORM_SECONDS,
+    WRITING_SECONDS,
+    Gathering,
+    Notice,
+    Sort,
+)
+from orchestrator.watch.mounts import Mount, is_silent, mount_of, parse_mounts
+from orchestrator.watch.scope import EVERYTHING, NOTHING, Due, Scope, with_users
+from orchestrator.watch.timing import parse_bench
+
+K = ("/p/src", "k.cu")
+
+
+def gathered(*notices: tuple[float, Sort], place=K) -> Gathering:
+    gathering = Gathering()
+    for when, sort in notices:
+        gathering.take(Notice(place, sort), when)
+    return gathering
+
+
+# When a burst is over
+
+
+def test_without_notices_there_is_nothing_to_wait_for():
+    assert not Gathering() and Gathering().rests_at() is None
+
+
+def test_a_closed_file_is_at_rest_at_once():
+    assert gathered((1.0, Sort.WRITING), (1.2, Sort.WRITTEN)).rests_at() == 1.2 + QUIET_SECONDS
+
+
+def test_half_a_save_is_waited_for():
+    """Cut to nothing, or partly written, and not closed."""
+    assert gathered((1.0, Sort.WRITTEN), (1.2, Sort.WRITING)).rests_at() == 1.2 + WRITING_SECONDS
+
+
+def test_a_change_of_mode_does_not_end_a_write():
+    assert gathered((1.0, Sort.WRITING), (1.1, Sort.TOUCHED)).rests_at() == 1.1 + WRITING_SECONDS
+    assert gathered((1.0, Sort.TOUCHED)).rests_at() == 1.0 + QUIET_SECONDS
+
+
+def test_a_name_that_vanished_has_time_to_come_back():
+    gathering = gathered((1.0, Sort.GONE))
+    assert gathering.rests_at() == 1.0 + GONE_SECONDS
+    gathering.take(Notice(K, Sort.WRITTEN), 1.05)
+    assert gathering.rests_at() == 1.05 + QUIET_SECONDS
+
+
+def test_many_files_at_once_are_gathered():
+    gathering = Gathering()
+    for number in range(STORM_PLACES):
+        gathering.take(Notice(("/p", str(number)), Sort.WRITTEN), number * 0.01)
+    last = (STORM_PLACES - 1) * 0.01
+    assert gathering.rests_at() == last + STORM_SECONDS
+    assert set(gathering.release()) == {("/p", str(number)) for number in range(STORM_PLACES)}
+    assert not gathering
+
+
+def test_a_file_that_is_written_all_the_time_blocks_nothing():
+    gathering = Gathering()
+    for number in range(1000):
+        gathering.take(Notice(K, Sort.WRITING), number * 0.1)
+        assert gathering.rests_at() <= LONGEST_SECONDS
+
+
+def test_patience_makes_it_wait_longer():
+    gathering = gathered((1.0, Sort.WRITTEN))
+    gathering.patience = 4
+    assert gathering.rests_at() == 1.0 + 4 * QUIET_SECONDS
+
+
+@given(st.lists(st.tuples(st.sampled_from(Sort), st.sampled_from("abc"), st.floats(0, 2)), min_size=1))
+def test_a_burst_ends_after_its_last_notice_and_not_too_late(steps):
+    gathering, now = Gathering(), 0.0
+    for sort, name, wait in steps:
+        now += wait
+        gathering.take(Notice(("/p", name), sort), now)
+    rest = gathering.rests_at()
+    first = next(wait for _, _, wait in steps)
+    assert min(now, first + LONGEST_SECONDS) <= rest <= max(now, first + LONGEST_SECONDS)
+    assert set(gathering.release()) == {("/p", name) for _, name, _ in steps}
+
+
+# What to do next
+
+NAMES = ("a", "b", "c")
+GOOD, BAD, CUT = BuildEnd(good=True, made=True), BuildEnd(good=False), BuildEnd(good=False, cut=True)
+
+
+def due(*names: str) -> Due:
+    return Due(frozenset(names))
+
+
+def started(steps=()) -> Decider:
+    """A watch whose first round is over."""
+    decider = Decider(steps=steps)
+    assert decider.begin() == [Build(EVERYTHING)]
+    orders = decider.build_ended(BuildEnd(good=True, made=True, grew=True))
+    assert orders == [Build(EVERYTHING, quiet=True)]
+    orders = decider.build_ended(BuildEnd(good=True))
+    for step in steps:
+        assert orders == [Run(step)]
+        orders = decider.step_ended(good=True)
+    assert orders == [Settle(True)]
+    return decider
+
+
+def test_a_change_is_built_then_everything_is_made_sure_of_then_come_the_steps():
+    decider = started(("verify", "bench"))
+    assert decider.changed(due("a")) == [Build(due("a"))]
+    assert decider.build_ended(GOOD) == [Build(EVERYTHING, quiet=True)]
+    assert decider.build_ended(BuildEnd(good=True)) == [Run("verify")]
+    assert decider.step_ended(good=True) == [Run("bench")]
+    assert decider.step_ended(good=True) == [Settle(True)]
+
+
+def test_an_edit_during_a_build_cuts_it_off_and_both_are_built():
+    decider = started()
+    decider.changed(due("a"))
+    assert decider.changed(due("b")) == [Cut(Doing.BUILD)]
+    assert decider.changed(due("c")) == []
+    assert decider.build_ended(CUT) == [Build(due("a", "b", "c"))]
+    assert decider.cuts == 1
+
+
+def test_a_build_that_ended_before_it_could_be_cut_off_is_not_done_again():
+    decider = started()
+    decider.changed(due("a"))
+    decider.changed(due("b"))
+    assert decider.build_ended(GOOD) == [Build(due("b"))]
+
+
+def test_a_build_that_waits_for_another_is_not_cut_off():
+    decider = started()
+    decider.changed(due("a"))
+    decider.waiting(True)
+    assert decider.changed(due("b")) == []
+    decider.waiting(False)
+    assert decider.build_ended(GOOD) == [Build(due("b"))]
+
+
+def test_an_edit_during_a_step_cuts_it_off_and_the_steps_begin_anew():
+    decider = started(("verify", "bench"))
+    decider.changed(due("a"))
+    decider.build_ended(GOOD)
+    decider.build_ended(BuildEnd(good=True))
+    assert decider.changed(due("b")) == [Cut(Doing.STEP)]
+    assert decider.step_ended(good=False) == [Build(due("b"))]
+    decider.build_ended(BuildEnd(good=True))  # undone in the meantime: nothing was made
+    assert decider.build_ended(BuildEnd(good=True)) == [Run("verify")]
+
+
+def test_no_step_runs_while_a_target_fails_and_all_run_once_none_does():
+    decider = started(("bench",))
+    decider.changed(due("a"))
+    decider.build_ended(BuildEnd(good=False, made=True))
+    assert decider.build_ended(BAD) == [Settle(False)]
+    assert decider.changed(due("a")) == [Build(due("a"))]
+    decider.build_ended(BuildEnd(good=True))
+    assert decider.build_ended(BuildEnd(good=True)) == [Run("bench")]
+
+
+def test_a_step_that_fails_ends_the_round_and_is_not_repeated_without_a_reason():
+    decider = started(("verify", "bench"))
+    decider.changed(due("a"))
+    decider.build_ended(GOOD)
+    decider.build_ended(BuildEnd(good=True))
+    assert decider.step_ended(good=False) == [Settle(False)]
+    decider.changed(due("b"))
+    decider.build_ended(BuildEnd(good=True))
+    assert decider.build_ended(BuildEnd(good=True)) == [Settle(True)]
+    assert decider.asked() == [Build(EVERYTHING)]
+    assert decider.build_ended(BuildEnd(good=True)) == [Run("verify")]
+
+
+def test_an_error_in_the_targets_is_said_and_waited_for():
+    decider = started(("verify",))
+    decider.changed(EVERYTHING)
+    assert decider.build_ended(BuildEnd(good=False, broken=True)) == [Settle(False)]
+    assert decider.changed(EVERYTHING) == [Build(EVERYTHING)]
+
+
+class World:
+    """Obeys a decider, and keeps count of what is stale and of what went through the steps."""
+
+    def __init__(self) -> None:
+        self.decider = Decider(steps=("verify", "bench"))
+        self.stale = set(NAMES)
+        self.unchecked = True
+        self.at_work: Build | Run | None = None
+        self.obey(self.decider.begin())
+
+    def obey(self, orders) -> None:
+        for order in orders:
+            if isinstance(order, Cut):
+                assert self.at_work, "there is nothing to cut off"
+            elif isinstance(order, Settle):
+                assert not self.at_work
+                assert not order.good or not (self.stale or self.unchecked), "said to be done"
+            else:
+                assert not self.at_work, "two things at a time"
+                assert isinstance(order, Build) or not self.stale, "a step ran on something stale"
+                self.at_work = order
+
+    def save(self, names) -> None:
+        self.stale |= names
+        self.obey(self.decider.changed(Due(frozenset(names))))
+
+    def end(self, *, cut: bool, fails: bool) -> None:
+        """What is at work ends; it can be cut off only if something is owed."""
+        work, self.at_work = self.at_work, None
+        owed = bool(self.decider.owed)
+        if isinstance(work, Run):
+            if work.step == "bench" and not owed and not fails:
+                self.unchecked = False
+            self.obey(self.decider.step_ended(good=not owed and not fails))
+            self.unchecked = self.unchecked and not (fails and not owed)  # not repeated without a reason
+        elif owed and cut:
+            self.obey(self.decider.build_ended(CUT))
+        else:
+            names = set(NAMES) if work.due.everything else set(work.due.names)
+            made = bool(self.stale & names) and not fails
+            # A save since the build began may have come too late for it.
+            self.stale -= set() if fails else names - set(self.decider.owed.names)
+            self.unchecked = self.unchecked or made
+            self.obey(self.decider.build_ended(BuildEnd(good=not fails, made=made)))
+
+
+@settings(max_examples=400)
+@given(st.lists(st.tuples(st.sets(st.sampled_from(NAMES)), st.booleans(), st.booleans()), max_size=30))
+def test_whatever_happens_all_is_built_and_checked_in_the_end_and_one_thing_done_at_a_time(happenings):
+    world = World()
+    for names, cut, fails in happenings:
+        if names:
+            world.save(names)
+        elif world.at_work:
+            world.end(cut=cut, fails=fails and not isinstance(world.at_work, Build))
+    world.save({"a"})
+    for _ in range(12):
+        if world.at_work:
+            world.end(cut=True, fails=False)
+    assert not world.at_work and not world.stale and not world.unchecked and not world.decider.owed
+
+
+# What a watch is about
+
+
+def test_users_are_affected_and_only_those_watched():
+    targets = [
+        Target("a", Kind.OBJECT, ("a.cu",)),
+        Target("link", Kind.DEVICE_LINK, (), uses=("a",)),
+        Target("program", Kind.EXECUTABLE, (), uses=("a", "link")),
+        Target("other", Kind.CUBIN, ("o.cu",)),
+    ]
+    watched = frozenset({"a", "link", "program", "other"})
+    assert with_users(frozenset({"a"}), targets, watched) == {"a", "link", "program"}
+    assert with_users(frozenset({"a"}), targets, frozenset({"program"})) == {"program"}
+
+
+def test_records_that_disagree_about_a_file_say_nothing():
+    scope = Scope()
+    scope.read("x.cuh", frozenset({"a"}), "sha256:1")
+    scope.read("x.cuh", frozenset({"b"}), "sha256:1")
+    assert scope.recorded["x.cuh"] == "sha256:1" and scope.files["x.cuh"] == {"a", "b"}
+    scope.read("x.cuh", frozenset({"c"}), "sha256:2")
+    assert scope.recorded["x.cuh"] is None
+
+
+def test_what_is_due_adds_up():
+    assert not NOTHING and EVERYTHING and due("a")
+    assert due("a") | due("b") == due("a", "b")
+    assert (due("a") | EVERYTHING).everything
+
+
+def test_absent_names_of_several_targets_are_kept_once():
+    scope = Scope()
+    absent: Absent = (("inc", ("x.h", "y.h")),)
+    scope.miss(absent, frozenset({"a"}))
+    scope.miss(absent, frozenset({"b"}))
+    assert scope.absent == {("inc", ("x.h", "y.h")): {"a", "b"}}
+
+
+# File systems
+
+MOUNTS = r"""22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 22 0:40 / /mnt/my\040share rw,relatime - nfs4 host:/x rw,vers=4.2
+31 22 0:41 / /home/u/far rw - fuse.sshfs u@h: rw
+32 22 0:42 / /work rw master:3 - 9p share rw
+33 22 0:43 / /work rw - ext4 /dev/sdb rw
+a line that is none
+"""
+
+
+def test_the_mount_of_a_path_is_the_longest_and_the_latest():
+    mounts = parse_mounts(MOUNTS)
+    assert mount_of("/mnt/my share/p", mounts) == Mount("/mnt/my share", "nfs4")
+    assert mount_of("/home/u/farther", mounts) == Mount("/", "ext4")
+    assert mount_of("/home/u/far", mounts) == Mount("/home/u/far", "fuse.sshfs")
+    assert mount_of("/work/p", mounts) == Mount("/work", "ext4")
+    assert mount_of("/x", ()) is None
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "fuse.sshfs", "9p", "virtiofs", "cifs", "fuse"])
+def test_shared_file_systems_are_silent(kind):
+    assert is_silent(kind)
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuseblk"])
+def test_local_file_systems_are_not(kind):
+    assert not is_silent(kind)
+
+
+# Times
+
+
+def test_few_samples_never_tell():
+    """With three beside three, even times that lie far apart come about by chance once in ten."""
+    delta = compare_times([100, 101, 102], [10, 11, 12])
+    assert delta.answer is Answer.UNKNOWN and delta.low is None
+    assert "not enough samples to tell: 3 samples beside 3" in delta_text(delta)
+
+
+def test_a_clear_change_is_told_with_its_interval():
+    delta = compare_times([1000, 1010, 990, 1005, 995], [900, 905, 895, 910, 890])
+    assert delta.answer is Answer.FASTER and -0.12 < delta.low < delta.shift < delta.high < -0.08
+    assert "-10.0 %, faster (95 % interval" in delta_text(delta)
+    assert compare_times([900] * 5, [1000] * 5).answer is Answer.SLOWER
+
+
+def test_a_wide_interval_is_not_called_no_change():
+    delta = compare_times([100, 140, 90, 120, 95], [105, 130, 100, 98, 115])
+    assert delta.answer is Answer.UNKNOWN and delta.low < 0 < delta.high
+    assert "anything from" in delta_text(delta)
+
+
+def test_a_narrow_interval_around_nothing_is_the_same():
+    delta = compare_times([1000, 1001, 999, 1002, 998], [1000, 1001, 999, 1002, 999])
+    assert delta.answer is Answer.SAME and delta_text(delta).startswith("the same within 1%")
+
+
+@pytest.mark.parametrize(("sizes", "rank"), [((5, 5), 3), ((10, 10), 24), ((4, 4), 1), ((3, 5), 1)])
+def test_the_interval_ends_at_the_ranks_of_the_published_tables(sizes, rank):
+    """Mann and Whitney's critical values at 5 %, two-sided: 2, 23, 0 and 0; the interval ends one further."""
+    n, m = sizes
+    earlier, later = [10**9 + i for i in range(n)], [10**9 + 1000 * (i + 1) for i in range(m)]
+    pairs = sorted(b / a - 1 for a in earlier for b in later)
+    assert compare_times(earlier, later).low == pytest.approx(pairs[rank - 1], abs=1e-12)
+
+
+def test_one_interval_in_twenty_misses_at_most():
+    random.seed(3)
+    missed = sum(
+        compare_times(
+            [round(random.lognormvariate(14, 0.05)) for _ in range(6)],
+            [round(random.lognormvariate(14, 0.05)) for _ in range(6)],
+        ).answer
+        in (Answer.FASTER, Answer.SLOWER)
+        for _ in range(1000)
+    )
+    assert missed < 75
+
+
+def test_many_samples_are_compared_as_well():
+    random.seed(4)
+    before = [round(random.gauss(1e6, 1e4)) for _ in range(60)]
+    after = [round(random.gauss(1.02e6, 1e4)) for _ in range(60)]
+    delta = compare_times(before, after)
+    assert delta.answer is Answer.SLOWER and delta.low < 0.02 < delta.high
+    assert delta.shift == pytest.approx(statistics.median(after) / statistics.median(before) - 1, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("", "it gave no result"),
+        ('{"error": "no GPU", "remedy": ""}', "no GPU"),
+        ('{"runs": [{"state": "broken", "error": "the worker died"}]}', "broken: the worker died"),
+        (
+            '{"runs": [{"state": "refused", "verdicts": [{"findings": [{"message": "k is stale"}]}]}]}',
+            "refused: k is stale",
+        ),
+    ],
+)
+def test_a_bench_that_does_not_count_says_why(said, why):
+    assert parse_bench(said) == ("", why)
+
+
+def test_lost_notices_stand_for_anything():
+    gathering = Gathering()
+    gathering.take(Notice(ANYWHERE, Sort.LOST), 1.0)
+    assert gathering.release() == {ANYWHERE: Sort.LOST}

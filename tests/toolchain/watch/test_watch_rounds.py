@@ -1,0 +1,248 @@
+"""``freshproof watch`` in real trees: what is built, in what order, and what is said of it."""
+
+import os
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.toolchain
+
+
+def kinds(events):
+    return [event["event"] for event in events]
+
+
+# With the real nvcc
+
+
+def test_a_saved_header_rebuilds_its_dependents_alone_and_the_bench_follows(real, watch):
+    """The whole story in one run: change, build, machine code, verify, bench, command, in this order."""
+    one = watch(
+        real, "--verify", "--bench", "sleep", "--", "sh", "-c", "echo ran; readlink build/bin/k.cubin"
+    )
+    first = one.round()
+    assert one.built(first) == {"k": "built", "other": "built"} and first[-1]["good"]
+    (real / "inc" / "v.cuh").write_text("#define V 2\n")
+    events = one.round()
+    assert one.built(events) == {"k": "built"}
+    order = [
+        kind
+        for kind in kinds(events)
+        if kind in ("changed", "built", "code", "verified", "benched", "command")
+    ]
+    assert order == ["changed", "built", "code", "verified", "benched", "command"]
+    told = {event["event"]: event for event in events}
+    assert told["changed"]["files"] == [{"path": "inc/v.cuh", "how": "changed"}]
+    assert told["changed"]["targets"] == ["k"]
+    assert told["code"]["lines"] == ["k: code, with the same size and resources"]
+    assert told["verified"]["admitted"] and [t["target"] for t in told["verified"]["targets"]] == ["k"]
+    assert told["benched"]["state"] == "fresh" and told["benched"]["n"] == 4
+    assert [against["which"] for against in told["benched"]["against"]] == ["last"]
+    said = [event["line"] for event in events if event["event"] == "said" and event["step"] == "command"]
+    assert said == ["ran", str((real / "build" / "bin" / "k.cubin").readlink())]
+    # A comment makes other bytes of source and the same machine code.
+    (real / "src" / "other.cu").write_text("// c\n" + (real / "src" / "other.cu").read_text())
+    events = one.round()
+    assert one.built(events) == {"other": "built"}
+    assert [event["lines"] for event in events if event["event"] == "code"] == [["machine code identical"]]
+    assert "benched" not in kinds(events), "the workload uses nothing that was built"
+    assert "command" in kinds(events)
+
+
+def test_what_cannot_be_built_is_told_whole_and_watched_for_what_it_lacks(real, watch):
+    one = watch(real)
+    one.round()
+    source = (real / "src" / "k.cu").read_text()
+    (real / "src" / "k.cu").write_text("nonsense\n")
+    events = one.round(good=False)
+    (failed,) = [event for event in events if event["event"] == "built"]
+    assert failed["result"] == "failed" and "src/k.cu(1): error" in failed["message"]
+    (real / "src" / "k.cu").write_text('#include "deep/new.cuh"\n' + source)
+    assert "deep/new.cuh" in one.round(good=False)[-2]["message"]
+    (real / "inc" / "deep").mkdir()
+    one.until("changed")
+    (real / "inc" / "deep" / "new.cuh").write_text("")
+    assert one.built(one.round(good=True)) == {"k": "built"}
+    (real / "src" / "k.cu").write_text(source)
+    one.round(good=True)
+
+
+def test_an_error_in_targets_toml_and_a_deleted_source_are_told_and_waited_out(real, watch):
+    one = watch(real)
+    one.round()
+    targets = (real / "manifests" / "targets.toml").read_text()
+    (real / "manifests" / "targets.toml").write_text(targets.replace('kind = "cubin"', 'kind = "cubism"', 1))
+    error = one.until("error")[-1]
+    assert "manifests/targets.toml:3" in error["error"] and "kind" in error["error"]
+    one.round(good=False)
+    (real / "manifests" / "targets.toml").write_text(targets)
+    one.round(good=True)
+    (real / "src" / "other.cu").rename(real / "src" / "away")
+    assert "there is no file src/other.cu" in one.until("error")[-1]["error"]
+    (real / "src" / "away").rename(real / "src" / "other.cu")
+    one.round(good=True)
+    (real / "manifests" / "targets.toml").write_text(targets + targets[11:].replace("target.k", "target.new"))
+    one.until("error")
+
+
+def test_it_begins_with_a_broken_targets_toml_too(real, watch):
+    targets = (real / "manifests" / "targets.toml").read_text()
+    (real / "manifests" / "targets.toml").write_text("schema = 7\n")
+    one = watch(real)
+    one.until("error")
+    (real / "manifests" / "targets.toml").write_text(targets)
+    assert one.built(one.round(good=True)) == {"k": "built", "other": "built"}
+
+
+# With a stand-in for the compiler, which can be slow
+
+
+def test_an_edit_during_a_build_ends_it_and_starts_the_right_one(tree, watch):
+    it = tree(2, 2)
+    one = watch(it.root, path=it.path)
+    one.round(good=True)
+    it.slow(60_000)
+    (it.root / "inc" / "h0.cuh").write_text("// slow\n")
+    one.until("building", target="u0")
+    while len(it.compiles()) < 3:
+        time.sleep(0.01)
+    (slow,) = it.compiles()[2:]
+    it.slow(0)
+    (it.root / "inc" / "h1.cuh").write_text("// newer\n")
+    events = one.round()
+    assert one.built(events) == {"u0": "built", "u1": "built"} and "cut" in kinds(events)
+    assert not psutil.pid_exists(slow) or psutil.Process(slow).status() == psutil.STATUS_ZOMBIE
+    assert it.artifacts() == it.clean_artifacts()
+
+
+def test_an_edit_during_the_command_ends_it_with_its_children(tree, watch):
+    it = tree(1, 1)
+    script = "sleep 600 & setsid sleep 600 & echo $! began; wait"
+    one = watch(it.root, "--", "sh", "-c", script, path=it.path)
+    one.until("said")
+    sleepers = []
+    while len(sleepers) < 2:
+        family = psutil.Process(one.process.pid).children(recursive=True)
+        sleepers = [process for process in family if process.name() == "sleep"]
+    (it.root / "inc" / "h0.cuh").write_text("// newer\n")
+    assert "cut" in kinds(one.until("said"))
+    gone, left = psutil.wait_procs(sleepers, timeout=30)
+    assert not left and len(gone) == 2
+
+
+def test_a_command_that_the_gate_refuses_does_not_run(tree, watch):
+    it = tree(1, 1)
+    one = watch(it.root, "--", "sh", "-c", "echo ran; exit 3", path=it.path)
+    events = one.round(good=False)
+    assert [event["code"] for event in events if event["event"] == "command"] == [3]
+
+
+def test_a_touch_builds_nothing_and_a_failed_target_is_tried_again(tree, watch):
+    it = tree(1, 1)
+    one = watch(it.root, path=it.path)
+    one.round(good=True)
+    (it.root / "inc" / "h0.cuh").touch()
+    assert one.until("touched")[-1]["files"] == ["inc/h0.cuh"]
+    assert len(it.compiles()) == 1
+    (it.root / "inc" / "h0.cuh").write_text("#error\n")
+    one.round(good=False)
+    (it.root / "inc" / "h0.cuh").touch()
+    events = one.round(good=False)
+    assert one.built(events) == {"u0": "failed"}
+
+
+def test_a_header_that_appears_in_front_of_another_is_built_with(tree, watch):
+    it = tree(2, 2)
+    one = watch(it.root, path=it.path)
+    one.round(good=True)
+    (it.root / "first").mkdir()
+    (it.root / "first" / "h1.cuh").write_text("// in front\n")
+    events = one.round()
+    while not one.built(events):
+        events = one.round()
+    assert one.built(events) == {"u1": "built"}
+    assert it.artifacts() == it.clean_artifacts()
+
+
+def test_a_manual_build_waits_for_the_watch_and_finds_all_done(tree, watch):
+    it = tree(1, 1)
+    one = watch(it.root, path=it.path)
+    one.round(good=True)
+    it.slow(700)
+    (it.root / "inc" / "h0.cuh").write_text("// new\n")
+    one.until("building")
+    done = it.run("build")
+    assert "another build is at work in this tree" in done.stdout and "0 built, 1 fresh" in done.stdout
+    assert one.built(one.round()) == {"u0": "built"}
+    assert len(it.compiles()) == 2
+
+
+def test_the_watch_waits_for_a_manual_build_and_joins_in_its_result(tree, watch):
+    it = tree(2, 2)
+    one = watch(it.root, path=it.path)
+    one.round(good=True)
+    it.slow(700)
+    manual = subprocess.Popen(
+        [sys.executable, "-m", "orchestrator", "build", "--force"],
+        cwd=it.root,
+        env={**os.environ, "PATH": it.path},
+        stdout=subprocess.DEVNULL,
+    )
+    while len(it.compiles()) < 3:
+        time.sleep(0.01)
+    (it.root / "inc" / "h0.cuh").write_text("// new\n")
+    one.until("note")
+    assert "another build is at work" in one.seen[-1]["text"]
+    (it.root / "inc" / "h1.cuh").write_text("// newer\n")
+    one.round()
+    one.rest()
+    assert manual.wait(timeout=60) == 0
+    assert it.run("gate").returncode == 0
+    assert it.artifacts() == it.clean_artifacts()
+
+
+def test_a_second_watch_says_so(tree, watch):
+    it = tree(1, 1)
+    one = watch(it.root, path=it.path)
+    one.round(good=True)
+    second = it.run("watch")
+    assert second.returncode == 3
+    assert f"another watch is at work in {it.root} (process {one.process.pid})" in second.stderr
+    one.interrupt()
+
+
+def test_an_interruption_during_a_build_leaves_nothing_behind(tree, watch):
+    it = tree(3, 3)
+    it.slow(60_000)
+    one = watch(it.root, path=it.path)
+    one.until("building")
+    while not it.compiles():
+        time.sleep(0.01)
+    one.interrupt()
+    assert not any(psutil.pid_exists(pid) for pid in it.compiles())
+    it.slow(0)
+    assert it.run("build").returncode == 0
+
+
+def test_an_unknown_name_is_a_mistake_at_once(tree, watch):
+    it = tree(1, 1)
+    assert it.run("watch", "nothing").returncode == 2
+    assert it.run("watch", "--bench", "nothing").returncode == 2
+
+
+def test_a_program_is_told_what_came_out(tree, watch):
+    it = tree(1, 1)
+    program = it.root / "notify"
+    program.write_text('#!/bin/sh\necho "$@" >> told\n')
+    program.chmod(0o755)
+    one = watch(it.root, "--notify", f"{program} -x", path=it.path)
+    one.round()
+    (it.root / "inc" / "h0.cuh").write_text("#error\n")
+    one.round(good=False)
+    told = it.root / "told"
+    while not told.exists() or len(told.read_text().splitlines()) < 2:
+        time.sleep(0.01)
+    assert told.read_text().splitlines() == ["-x freshproof: 1 built", "-x freshproof: failed: u0"]
