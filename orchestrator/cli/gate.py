@@ -11,7 +11,7 @@ import click
 from orchestrator.cli.behind import NOT_STARTED, CommandBehind, become, command_of, given_environment
 from orchestrator.cli.failure import error_document
 from orchestrator.cli.safe_text import one_line, visible
-from orchestrator.errors import BrokenRun, FreshproofError, Refused
+from orchestrator.errors import BrokenRun, ConfigurationError, FreshproofError, Refused
 from orchestrator.foreign.admission import (
     Checked,
     check_all,
@@ -29,6 +29,7 @@ from orchestrator.foreign.made import Build
 from orchestrator.foreign.store import Store
 from orchestrator.gate import admit
 from orchestrator.model import Admission, State, Verdict
+from orchestrator.targets import FILE
 from orchestrator.verdict_report import verdict_fields, verdict_lines
 from orchestrator.workspace import Workspace, find_root
 
@@ -41,10 +42,12 @@ from orchestrator.workspace import Workspace, find_root
 def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> int:
     """Check the TARGETS (default: all) against their sources, tools and plan as they are now.
 
-    Every file is read in full; no time stamp is trusted. Where a build was recorded by `freshproof run`, its
-    products are checked too: with a COMMAND those that it is known to load. Then COMMAND runs while what it
-    really loads is watched, and all is judged once more at its end: if something changed, or something else
-    was loaded, the run is void.
+    Every file is read in full; no time stamp is trusted. Before a COMMAND starts, the libraries that the
+    loader would take for it are looked at, too: an older copy of a target, found through LD_LIBRARY_PATH or
+    RUNPATH, is refused by name. Where a build was recorded by `freshproof run`, its products are checked too:
+    with a COMMAND those that it is known to load. Then COMMAND runs while what it really loads is watched,
+    and all is judged once more at its end: if something changed, or something else was loaded, the run is
+    void.
 
     With --pid, a process that runs already must map the file of each target named, and none that was
     replaced; with no target named, of each whose product is loaded as it is (libraries, programs, cubins).
@@ -64,6 +67,9 @@ def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...],
         if not decided.admitted:
             _show(list(decided.verdicts), False, as_json)
             return NOT_STARTED
+        if others := _stale_loads(admission, behind):
+            _show(others, False, as_json)
+            return NOT_STARTED
         if recorded is None or before is None:
             return become(behind)
         folders = folders_of_code(recorded[1])
@@ -77,6 +83,15 @@ def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...],
         click.echo(f"void: {visible(blind)}", err=True)
         return BrokenRun.exit_code
     return code if _still_holds(recorded, before, loaded, targets) else BrokenRun.exit_code
+
+
+def _stale_loads(admission: Admission | None, behind: tuple[str, ...]) -> list[Verdict]:
+    """Files that the command would load in place of the targets' current code."""
+    if admission is None or not admission.verdicts:
+        return []
+    from orchestrator.command_loads import stale_loads
+
+    return list(stale_loads(Workspace(find_root(Path.cwd())), admission.verdicts, behind, os.environ))
 
 
 def _answer(targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> int:
@@ -117,8 +132,13 @@ def _process_verdicts(targets: tuple[str, ...], pids: tuple[int, ...]) -> tuple[
 
 def _admission(targets: tuple[str, ...]) -> Admission | None:
     """On the project's own targets; `None` where only another build system builds."""
-    if not targets and open_record(Path.cwd()) and not has_targets(Path.cwd()):
-        return None
+    if not targets and not has_targets(Path.cwd()):
+        if open_record(Path.cwd()):
+            return None
+        raise ConfigurationError(
+            f"nothing was recorded in {Path.cwd()} or above it, and there is no {FILE}",
+            remedy="go to the project's folder, or build it behind `freshproof run --`",
+        )
     return admit(Path.cwd(), targets)
 
 

@@ -124,7 +124,7 @@ def _show(
     told = f"{compiled} of {len(rows)} CUDA compiles ran; recorded in {seconds:.1f} s"
     click.echo(f"freshproof: {ended}{told}", err=True)
     for text in build.lost:
-        click.echo(f"  what this build did was not seen: {visible(text)}", err=True)
+        click.echo(f"  not known of this build: {visible(text)}", err=True)
     if rows:
         print_table(error_console(), _table(rows))
     for line in (*product_lines(build, verdicts), *idle_options(build)):

@@ -9,9 +9,15 @@ from pathlib import Path
 
 from orchestrator.errors import Refused
 from orchestrator.foreign.judge import Judge
-from orchestrator.foreign.loaded import libraries_of, named_files, older_processes, replaced_files
-from orchestrator.foreign.made import Build
-from orchestrator.foreign.provenance import AGAIN, ends
+from orchestrator.foreign.loaded import (
+    is_program,
+    libraries_of,
+    named_files,
+    older_processes,
+    replaced_files,
+)
+from orchestrator.foreign.made import Build, Made
+from orchestrator.foreign.provenance import AGAIN, ends, second_names
 from orchestrator.foreign.receipt import is_below
 from orchestrator.foreign.store import Damaged, Store, find_store
 from orchestrator.freshness import judge
@@ -20,6 +26,7 @@ from orchestrator.model import Admission, Evidence, Link, Observation, Verdict
 from orchestrator.objects.contents import Form
 from orchestrator.targets import FILE
 
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/opt", "/snap", "/nix")
 _OPENED = frozenset({Form.CUBIN, Form.FATBIN, Form.PTX, Form.LTO_IR})
 
 
@@ -66,7 +73,7 @@ def _nothing_counts(build: Build) -> Verdict:
     """Of a record by which no product can be judged."""
     note = f"{build.root}: no product of the recorded build can be judged"
     if build.lost:
-        note += f"; not seen of it: {build.lost[0]}"
+        note += f"; not known of it: {build.lost[0]}"
     return _unproven("recorded build", build.root, note, AGAIN)
 
 
@@ -147,8 +154,7 @@ def check_loaded(
 def _on_files(look: Judge, build: Build, files: Iterable[str]) -> list[tuple[str, Verdict]]:
     """Verdicts on those of ``files`` that a recorded build made, or that lie where it should have."""
     by_digest = {m.content.digest: m.path for m in build.made.values()}
-    by_name = {os.path.basename(m.path): m.path for m in build.made.values() if _is_library(m.content.form)}
-    roots = (build.root,)
+    by_name = {name: m.path for m in build.made.values() for name in _loaded_as(m)}
     found: dict[str, Verdict] = {}
     for path in files:
         if path in build.made:
@@ -158,22 +164,32 @@ def _on_files(look: Judge, build: Build, files: Iterable[str]) -> list[tuple[str
         name = os.path.basename(path)
         if digest in by_digest:
             found[path] = look.verdict(by_digest[digest], path)
-        elif name in by_name:
+        elif name in by_name and not is_below(path, _SYSTEM):
             found[path] = _other_copy(look, path, by_name[name], digest)
-        elif is_below(path, roots) and look.holds_code(path):
+        elif _is_own(path, build.root) and look.holds_code(path):
             found[path] = look.unrecorded(path)
     return list(found.items())
 
 
-def _is_library(form: str) -> bool:
-    return form == "shared library"
+def _loaded_as(made: Made) -> tuple[str, ...]:
+    """The names by which people know a program or library."""
+    if made.content.form not in (Form.SHARED_LIBRARY, Form.EXECUTABLE):
+        return ()
+    return tuple(map(os.path.basename, (made.path, *second_names(made.path))))
+
+
+def _is_own(path: str, root: str) -> bool:
+    """Whether a file would have to be recorded if it holds device code: all of the project's, and programs
+    wherever they lie but in the folders of installed ones.
+    """
+    return is_below(path, (root,)) or (is_program(path) and not is_below(path, _SYSTEM))
 
 
 def _other_copy(look: Judge, path: str, recorded: str, digest: str | None) -> Verdict:
-    """A library that goes by the name of a recorded one and is not it."""
+    """A program or library that goes by the name of a recorded one and is not it."""
     wanted = look.build.made[recorded].content.digest
-    note = f"{path} would be loaded; the recorded build made {recorded}"
-    remedy = "see to LD_LIBRARY_PATH and the program's RUNPATH"
+    note = f"{path} would be loaded; the recorded build made {look.shown(recorded)}"
+    remedy = "name that one, or see to LD_LIBRARY_PATH and the program's RUNPATH"
     observation = Observation(Link.LOADED, "other-copy", path, wanted, digest, note, remedy)
     return judge(Evidence(look.shown(path), frozenset({Link.LOADED}), (observation,)))
 

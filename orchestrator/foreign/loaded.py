@@ -20,6 +20,10 @@ from orchestrator.foreign.receipt import full
 
 _LISTED = re.compile(r"^\s+(?:\S+ => )?(/.*?) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _PT_INTERP = 3
+_ROOM = "glibc.rtld.optional_static_tls=65536"
+"""Under LD_AUDIT the loader sets room for thread-local data aside before it knows the program's libraries: by
+default 512 bytes, of which rustc's alone need more than 16 KiB.
+"""
 
 
 def named_files(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -56,6 +60,16 @@ def libraries_of(program: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(full(path) for path in _LISTED.findall(done.stdout))
 
 
+def is_program(path: str) -> bool:
+    """Whether a file is an ELF program, dynamic or static."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(18)
+    except OSError:
+        return False
+    return head[:4] == b"\x7fELF" and (head[16:18] == b"\2\0" or _interpreter(path) is not None)
+
+
 def _interpreter(program: str) -> str | None:
     """The loader that an ELF program asks for."""
     try:
@@ -88,9 +102,14 @@ def run_watched(
     with tempfile.TemporaryDirectory(prefix="freshproof-") as private:
         log = Path(private) / "loads"
         log.touch()
-        audit = ":".join(filter(None, (str(library("loads")), environ.get("LD_AUDIT", ""))))
+        audited = {
+            **environ,
+            "LD_AUDIT": ":".join(filter(None, (str(library("loads")), environ.get("LD_AUDIT", "")))),
+            "FRESHPROOF_LOADS_LOG": str(log),
+            "GLIBC_TUNABLES": ":".join(filter(None, (_ROOM, environ.get("GLIBC_TUNABLES", "")))),
+        }
         with watch_opened(folders_of_code) as opened:
-            code = run_through(argv, {**environ, "LD_AUDIT": audit, "FRESHPROOF_LOADS_LOG": str(log)}, folder)
+            code = run_through(argv, audited, folder)
         entries = log.read_bytes().split(b"\0")[:-1]
     mapped = dict.fromkeys(os.fsdecode(entry.partition(b"\t")[2]) for entry in entries)
     return code, (*mapped, *opened.paths), opened.blind

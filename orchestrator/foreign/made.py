@@ -11,7 +11,7 @@ from orchestrator.canonical import encode
 from orchestrator.foreign.steps import Tool
 from orchestrator.model import Absent, Digest
 
-SCHEMA = "freshproof/foreign/2"
+SCHEMA = "freshproof/foreign/3"
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -114,11 +114,11 @@ def read_build(data: bytes) -> Build:
     try:
         document = json.loads(data)
         if document.pop("schema") != SCHEMA:
-            raise ValueError("of another schema")
+            raise ValueError("it is of another release")
         made = {path: _made(fields) for path, fields in document.pop("made").items()}
         return Build(**{name: _frozen(value) for name, value in document.items()}, made=made)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not a record of a build: {error}") from None
+        raise ValueError("it is damaged, or of another release") from error
 
 
 def _made(fields: dict[str, Any]) -> Made:

@@ -46,9 +46,11 @@ def observe(
         log.touch()
         log.with_name(_ROOT).write_bytes(os.fsencode(root))
         preload = ":".join(filter(None, (str(observer), environ.get("LD_PRELOAD", ""))))
+        sanitizer = ":".join(filter(None, (environ.get("ASAN_OPTIONS", ""), "verify_asan_link_order=0")))
         environment = {
             **environ,
             "LD_PRELOAD": preload,
+            "ASAN_OPTIONS": sanitizer,  # its runtime need not be the first library of programs in the build
             "FRESHPROOF_OBSERVER": str(observer),
             _LOG: str(log),
         }

@@ -6,6 +6,7 @@ Files that git tracks, or does not track and does not ignore; without git, the t
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -25,14 +26,35 @@ _BINARY = (b"\x7fELF", b"!<arch>\n", b"!<thin>\n")
 _DESCRIPTIONS = ("Cargo.toml", "CMakeLists.txt", "Makefile", "makefile", "build.ninja", "setup.py",
                  "pyproject.toml", "meson.build")  # fmt: skip
 
+_HOME = re.compile(rb"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", re.MULTILINE)
+
 Seen = dict[str, tuple[int, int, int, int]]
 """Files with inode, size, modification and change time."""
 
 
 def project_root(folder: str) -> str:
-    """The folder of git's working tree around ``folder``, else ``folder`` itself."""
+    """The folder of git's working tree around ``folder``, else ``folder`` itself; of a folder in which CMake
+    builds, that of the sources.
+    """
+    source = configured_from(folder)
+    if source:
+        folder = source
     said = _git(folder, "rev-parse", "--show-toplevel")
     return os.path.realpath(os.fsdecode(said).rstrip("\n")) if said and not _is_ignored(folder) else folder
+
+
+def configured_from(folder: str) -> str:
+    """The sources for which CMake set up a build in ``folder`` or above it; empty for any other folder."""
+    while True:
+        try:
+            found = _HOME.search(Path(folder, "CMakeCache.txt").read_bytes())
+        except OSError:
+            found = None
+        if found:
+            return os.path.realpath(os.fsdecode(found[1]))
+        if folder == os.path.dirname(folder):
+            return ""
+        folder = os.path.dirname(folder)
 
 
 def source_root(folder: str) -> str:

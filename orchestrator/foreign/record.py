@@ -76,6 +76,15 @@ def find_outputs(events: Sequence[Event]) -> tuple[Output, ...]:
     return tuple(outputs.values())
 
 
+def _vanished(events: Sequence[Event]) -> Iterable[str]:
+    """What compiles of nvcc made that is nowhere now, in words."""
+    moves = read_moves(events, os.path.isdir)
+    for step in read_steps(events, os.path.exists):
+        if step.tool is Tool.NVCC and step.sources and not step.ended_badly:
+            gone = [path for path in follow(step, moves, os.path.exists).outputs if not os.path.exists(path)]
+            yield from (f"{path} is gone, so what it went into cannot be told" for path in gone)
+
+
 def _doubt(step: Step, path: str, written: int, events: Sequence[Event], moves: Sequence[Move]) -> str:
     """Why a file may not be what the step made."""
     if step.ended_ns is None or written <= step.ended_ns + _TICK_NS:
@@ -116,13 +125,16 @@ class Recorder:
             fresh = self._made(output, receipt, observed, made)
             if fresh is not None:
                 made[output.path] = replace(fresh, receipt=name, run=run_number)
+        lost = observed.lost
+        if not any(m.content.pieces for m in made.values()):
+            lost += tuple(_vanished(observed.events))
         build = Build(
             root=str(self.store.root),
             command=observed.command,
             folder=observed.folder,
             code=observed.code,
             run=run_number,
-            lost=observed.lost,
+            lost=lost,
             receipt=name,
             made=made,
         )

@@ -20,6 +20,7 @@ from pathlib import Path
 from orchestrator import manifest as manifests
 from orchestrator.canonical import digest_bytes
 from orchestrator.foreign.made import Build, Receipt, build_bytes, read_build, read_receipt, receipt_bytes
+from orchestrator.foreign.receipt import configured_from
 from orchestrator.model import Digest, Manifest
 from orchestrator.workspace import explained, write_atomically
 
@@ -140,9 +141,12 @@ class Store:
 
 
 def find_store(start: Path) -> Store | None:
-    """The records of the nearest project at or above ``start`` that has any."""
+    """The records of the nearest project at or above ``start`` that has any; from a folder in which CMake
+    builds, of the project that it builds.
+    """
     start = Path(os.path.realpath(start))
-    for folder in (start, *start.parents):
+    source = Path(configured_from(str(start)) or start)
+    for folder in (start, *start.parents, source, *source.parents):
         if os.path.lexists(folder / FOLDER / "record.json"):
             return Store(folder)
     return None

@@ -188,6 +188,12 @@ def plain_files():
     return dict(projects.PLAIN)
 
 
+@pytest.fixture
+def setuptools_files():
+    """Files of a Python module with a kernel."""
+    return dict(projects.SETUPTOOLS)
+
+
 @pytest.fixture(scope="module")
 def plain_built(tmp_path_factory):
     """A project for make with a shadowable header and library, built once behind the tool."""

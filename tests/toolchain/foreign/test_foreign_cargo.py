@@ -1,5 +1,6 @@
 """The story: a `.cu` in a Rust crate, compiled by build.rs, archived, linked into a benchmark."""
 
+import os
 import shutil
 import subprocess
 
@@ -118,3 +119,16 @@ def test_a_source_edited_while_the_program_runs_voids_the_run(restored):
 def test_a_quoted_command_is_looked_into(restored):
     restored.edit(HEADER, "WINDOW 4", "WINDOW 8")
     assert restored.tool("gate", "--", "env", "X=1", f"{restored.program[0]} --quiet").returncode == 125
+
+
+def test_cargo_bench_builds_behind_run_and_times_behind_the_gate(restored):
+    bench = ("cargo", "bench", "--offline", "--bench", "speed")
+    restored.run(*bench, "--no-run")
+    done = restored.tool("gate", "--", *bench)
+    assert (done.returncode, done.stdout) == (0, "benched: proof in 88 s\n")
+    os.utime(restored.root / KERNEL)
+    done = restored.tool("gate", "--", *bench)
+    assert done.returncode == 6 and "void" in done.stderr, "cargo built it again before it ran it"
+    restored.edit(KERNEL, "return 88", "return 81")
+    assert restored.tool("gate", "--", *bench).returncode == 125
+    restored.run("cargo", "clean", "-p", "groth16-cuda", "-p", "prove-bench", "--offline")
