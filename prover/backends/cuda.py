@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from orchestrator.errors import Missing
 from prover.backends import ntt_plan, residence
 from prover.backends.cuda_clock import SpanClock
-from prover.backends.cuda_device import Buffer, Gpu, Memory, Pinned, Stream, checked, open_gpu
+from prover.backends.cuda_device import Buffer, Event, Gpu, Memory, Pinned, Stream, checked, open_gpu
 from prover.backends.cuda_module import LoadedModule
 from prover.backends.cuda_ntt import Ntt
 from prover.backends.cuda_queries import ResidentQueries, msms_of
@@ -64,6 +64,8 @@ class DeviceVector:
 
     buffer: Buffer
     count: int
+    ready: Event | None = None
+    """For scalars of MSMs, which run on other streams: the main stream has made them."""
 
     def __getitem__(self, which: slice) -> DeviceVector:
         """A stretch of the vector, step 1."""
@@ -71,7 +73,7 @@ class DeviceVector:
         if step != 1:
             raise ValueError("a vector on the device is cut, not strided")
         count = max(0, stop - start)
-        return DeviceVector(self.buffer.part(SCALAR_BYTES * start, SCALAR_BYTES * count), count)
+        return DeviceVector(self.buffer.part(SCALAR_BYTES * start, SCALAR_BYTES * count), count, self.ready)
 
 
 class CudaBackend:
@@ -155,7 +157,7 @@ class CudaBackend:
                 key.witness.upload(words, self._stream)
             else:
                 key.staging.upload(words, key.witness, self._stream)
-        return DeviceVector(key.witness, len(words))
+        return self._scalars(DeviceVector(key.witness, len(words), key.witness_ready))
 
     def sparse_products(self, witness: DeviceVector) -> tuple[DeviceVector, DeviceVector]:
         """A.w and B.w."""
@@ -187,15 +189,17 @@ class CudaBackend:
         """a[i] * b[i] - c[i] in standard form, in place of a."""
         with self._clock.span("quotient", self._stream, "main"):
             self._elementwise(self._quotient, a, a, b, c)
-        return a
+        return self._scalars(replace(a, ready=self._loaded.quotient_ready))
 
     def msm_g1(self, query: str, scalars: DeviceVector) -> Pending:
-        """Begin an MSM over G1, after what the main stream has been given so far."""
-        return self._loaded.queries.start(query, scalars.buffer, self._stream, self._clock)
+        """Begin an MSM over G1."""
+        assert scalars.ready is not None
+        return self._loaded.queries.start(query, scalars.buffer, scalars.ready, self._clock)
 
     def msm_g2(self, query: str, scalars: DeviceVector) -> Pending:
         """Begin the MSM over G2."""
-        return self._loaded.queries.start(query, scalars.buffer, self._stream, self._clock)
+        assert scalars.ready is not None
+        return self._loaded.queries.start(query, scalars.buffer, scalars.ready, self._clock)
 
     def fetch(self, pending: Sequence[Pending]) -> list[Any]:
         """Wait for MSMs; the spans of all device work that has ended by then are in `phases`."""
@@ -258,6 +262,13 @@ class CudaBackend:
     def _module(self, unit: str) -> LoadedModule:
         return self._modules[f"cuda-{unit}-{self.curve.name}"]
 
+    def _scalars(self, vector: DeviceVector) -> DeviceVector:
+        """The vector, once the main stream has come this far."""
+        assert vector.ready is not None
+        with checked("scalars"):
+            vector.ready.record(self._stream)
+        return vector
+
     def _elementwise(self, kernel: Any, *vectors: DeviceVector) -> None:
         count = vectors[0].count
         grid = min(-(-count // ELEMENTWISE_BLOCK), ELEMENTWISE_BLOCKS_AN_SM * self._gpu.multiprocessors)
@@ -300,6 +311,7 @@ class _LoadedKey:
         self.witness = memory.allocate(key.n_vars * SCALAR_BYTES, "the witness")
         self.vectors = memory.allocate(vector_bytes, "A.w, B.w and their product")
         self.work = memory.allocate(vector_bytes, "transforms")
+        self.witness_ready, self.quotient_ready = (Event(disable_timing=True) for _ in range(2))
         self.staging = Staging()
 
     def fill(self, key: ProvingKey, stream: Stream, phases: Phases) -> None:

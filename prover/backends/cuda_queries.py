@@ -1,7 +1,7 @@
 """The five MSMs of a proof over points that are resident on the GPU, with their tables.
 
-The lanes (`residence.LANES`) run beside each other, each on a stream of its own; in a lane the MSMs follow
-one another in one workspace.
+The lanes of a plan run beside each other, each on a stream of its own; in a lane the MSMs follow one another
+in one workspace. An MSM begins when its scalars are ready, whatever else the host has asked for before.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from prover.backends import residence
 from prover.backends.cuda_device import Buffer, Event, Pinned, Stream, checked
 from prover.backends.cuda_msm import Launch, Msm
-from prover.backends.residence import LANES, QUERIES
+from prover.backends.residence import QUERIES
 from prover.formats.points import decode_g1, decode_g2
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class Pending:
 class Queries(Protocol):
     """The points of one key, and MSMs over them."""
 
-    def start(self, query: str, scalars: Buffer, after: Stream, clock: SpanClock) -> Pending:
-        """Begin an MSM once ``after`` has come this far; the result goes to page-locked memory."""
+    def start(self, query: str, scalars: Buffer, ready: Event, clock: SpanClock) -> Pending:
+        """Begin an MSM once its scalars are ``ready``; the result goes to page-locked memory."""
 
     def finish(self, pending: Pending) -> Any:
         """Wait for an MSM; the point in standard form."""
@@ -105,7 +105,8 @@ class ResidentQueries:
     ) -> None:
         """Upload every query's points and begin to make their tables; `wait` says when they are ready."""
         self._msms = msms
-        sizes = residence.lane_bytes(plan.shapes, msms)
+        self._lanes = plan.lanes
+        sizes = residence.lane_bytes(plan.shapes, plan.lanes, msms)
         self._streams = {lane: Stream(non_blocking=True) for lane in sizes}
         self._workspaces = {
             lane: memory.allocate(size, f"workspace of lane {lane}") for lane, size in sizes.items()
@@ -114,7 +115,6 @@ class ResidentQueries:
         self._results = Results(key.curve, len(QUERIES))
         self._bases: dict[str, Bases] = {}
         self._outs: dict[str, Buffer] = {}
-        self._ready = {query: Event(disable_timing=True) for query in QUERIES}
         self._done = {query: Event(disable_timing=True) for query in QUERIES}
         tables = {
             query: memory.allocate(msms[QUERIES[query]].table_bytes(shape), f"points and tables of {query}")
@@ -122,9 +122,11 @@ class ResidentQueries:
         }
         copies = Stream(non_blocking=True)
         for query, shape in plan.shapes.items():
-            msm, lane = msms[QUERIES[query]], LANES[query]
+            msm, lane = msms[QUERIES[query]], plan.lanes[query]
             staging.upload(getattr(key, query), tables[query], copies)
-            self._follow(query, copies, self._streams[lane])
+            with checked(f"points of {query}"):
+                self._done[query].record(copies)
+                self._streams[lane].wait_event(self._done[query])
             self._bases[query] = msm.build(shape, tables[query], self._workspaces[lane], self._streams[lane])
             self._outs[query] = memory.allocate(msm.point_bytes, f"result of {query}")
 
@@ -140,13 +142,14 @@ class ResidentQueries:
         if bases is not None:
             yield 0, bases.table, bases.shape.n
 
-    def start(self, query: str, scalars: Buffer, after: Stream, clock: SpanClock) -> Pending:
+    def start(self, query: str, scalars: Buffer, ready: Event, clock: SpanClock) -> Pending:
         """Begin an MSM on its lane's stream."""
         if query not in self._bases:
             return Pending(query, None)
-        group, lane = QUERIES[query], LANES[query]
+        group, lane = QUERIES[query], self._lanes[query]
         stream, out = self._streams[lane], self._outs[query]
-        self._follow(query, after, stream)
+        with checked(f"msm {query}"):
+            stream.wait_event(ready)
         with clock.span(f"msm {query}", stream, lane):
             self._msms[group].run(self._bases[query], scalars, self._workspaces[lane], out, stream)
         out.copy_to(self._results.place(self._places[query], group), stream)
@@ -167,11 +170,5 @@ class ResidentQueries:
         for lane, workspace in self._workspaces.items():
             workspace.fill(0, self._streams[lane])
         for query, out in self._outs.items():
-            out.fill(0, self._streams[LANES[query]])
+            out.fill(0, self._streams[self._lanes[query]])
         self.wait()
-
-    def _follow(self, query: str, leader: Stream, follower: Stream) -> None:
-        """What is put on ``follower`` from now on waits for what ``leader`` has been given."""
-        with checked(f"msm {query}"):
-            self._ready[query].record(leader)
-            follower.wait_event(self._ready[query])

@@ -62,7 +62,6 @@ class StreamedQueries:
         self._places = {piece: place for place, piece in enumerate(pieces)}
         self._results = Results(key.curve, max(1, len(pieces)))
         self._out = memory.allocate(key.curve.g2_bytes, "result of an MSM")
-        self._ready = Event(disable_timing=True)
         self._done = {query: Event(disable_timing=True) for query in plan.pieces}
 
     def wait(self) -> None:
@@ -79,14 +78,13 @@ class StreamedQueries:
             with checked(f"points of {query}"):
                 slot.emptied.record(stream)
 
-    def start(self, query: str, scalars: Buffer, after: Stream, clock: SpanClock) -> Pending:
+    def start(self, query: str, scalars: Buffer, ready: Event, clock: SpanClock) -> Pending:
         """Copy and sum, piece by piece."""
         pieces = self._pieces.get(query)
         if pieces is None:
             return Pending(query, None)
         with checked(f"msm {query}"):
-            self._ready.record(after)
-            self._sums.wait_event(self._ready)
+            self._sums.wait_event(ready)
         for index, piece in enumerate(pieces):
             slot = self._copied(query, piece, self._sums)
             with clock.span(f"msm {query}", self._sums, "pieces"):

@@ -66,6 +66,7 @@ def staging(monkeypatch):
     module = importlib.import_module("prover.backends.cuda_staging")
     monkeypatch.setattr(module, "SLOT_BYTES", 64)
     monkeypatch.setattr(module, "SLOTS", 3)
+    monkeypatch.setattr(module, "LEAST_PIECE", 16)
     made = module.Staging()
     yield made
     made.close()

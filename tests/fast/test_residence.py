@@ -33,6 +33,10 @@ def test_with_room_every_window_has_a_table():
         assert shape == msms[QUERIES[query]].shape(counts(20)[query], max_tables=256)
         assert shape.sets == 1
     assert "tables" in made.describe()
+    assert made.lanes == residence.THREE_LANES
+    less = plan(counts(20), msms, made.nbytes - 1)
+    assert isinstance(less, Resident)
+    assert less.shapes == made.shapes and less.lanes == residence.TWO_LANES, "lanes go before tables"
 
 
 @pytest.mark.parametrize("curve", [BN254, BLS12_381], ids=lambda c: c.name)
