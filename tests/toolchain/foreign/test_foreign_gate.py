@@ -33,7 +33,7 @@ int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
 @pytest.fixture
 def cubins(bare):
     """Device code in files of its own, which programs open by name."""
-    files = {"Makefile": CUBINS, "a.cu": KERNEL, "b.cu": KERNEL}
+    files = {"Makefile": CUBINS, "a.cu": KERNEL, "b.cu": KERNEL.replace("= 1", "= 3")}
     project = bare(files, ("make",), ("sh", "-c", "cat *.cubin > /dev/null", "a.cubin"))
     project.run()
     return project
@@ -41,7 +41,7 @@ def cubins(bare):
 
 def test_code_that_is_opened_and_not_named(cubins):
     assert cubins.gate().returncode == 0
-    cubins.edit("b.cu", "*p = 1", "*p = 2")
+    cubins.edit("b.cu", "*p = 3", "*p = 2")
     done = cubins.gate()
     assert done.returncode == 6 and "b.cu: its content changed" in done.stderr
     assert cubins.tool("gate", "--", "wc", "-c", "a.cubin").returncode == 0, (
