@@ -127,11 +127,12 @@ def object_files(folder: Path, enters: Callable[[Path], bool]) -> set[Path]:
     found = set()
     for parent, names, files in os.walk(folder):
         names[:] = [name for name in names if name not in _IGNORED_FOLDERS and enters(Path(parent, name))]
-        found |= {path.resolve() for name in files if _holds_code(path := Path(parent, name))}
+        found |= {path.resolve() for name in files if begins_as_object(path := Path(parent, name))}
     return found
 
 
-def _holds_code(path: Path) -> bool:
+def begins_as_object(path: Path) -> bool:
+    """Whether a file begins as those do that hold code."""
     try:
         if not path.is_file():
             return False

@@ -11,9 +11,10 @@ from pathlib import Path
 from orchestrator.errors import ConfigurationError
 from orchestrator.object_files import open_object, reading
 from orchestrator.objects.dynamic import Dynamic, read_dynamic
-from orchestrator.objects.elf import Elf, is_elf, read_elf
-from orchestrator.objects.window import Malformed
+from orchestrator.objects.elf import read_elf
 
+_HEAD = struct.Struct("<6s12xH")
+_ELF_64 = b"\x7fELF\x02\x01"
 _CACHE = Path("/etc/ld.so.cache")
 _CACHE_MAGIC = b"glibc-ld.so.cache1.1"
 _CACHE_HEAD = struct.Struct("<II20x")
@@ -115,26 +116,21 @@ class _Search:
         return folders + [(folder, "the default folders") for folder in (*multiarch, *_DEFAULT_FOLDERS)]
 
     def _fits(self, path: str) -> bool:
-        """The loader passes over files that are not there or are for another processor."""
-        elf = _elf_at(path)
-        return elf is not None and elf.machine == self._machine
+        """The loader passes over files that are not there or are for another processor; it reads no more of
+        them than their first bytes, so that a damaged one is taken.
+        """
+        try:
+            with Path(path).open("rb") as file:
+                head = file.read(_HEAD.size)
+        except OSError:
+            return False
+        return len(head) == _HEAD.size and _HEAD.unpack(head) == (_ELF_64, self._machine)
 
     def _dynamic(self, path: str) -> Dynamic | None:
-        elf = _elf_at(path)
         try:
-            return read_dynamic(elf) if elf else None
-        except Malformed:
+            return read_dynamic(read_elf(open_object(Path(path))))
+        except ConfigurationError:
             return None
-
-
-def _elf_at(path: str) -> Elf | None:
-    if not Path(path).is_file():
-        return None
-    try:
-        data = open_object(Path(path))
-        return read_elf(data) if is_elf(data) else None
-    except ConfigurationError:
-        return None
 
 
 def _expand(text: str, origin: str) -> str:

@@ -172,9 +172,20 @@ def test_the_library_that_a_program_would_load(project: Path, tmp_path: Path) ->
             Path(copy["path"]).parent.name: (copy["state"], bool(copy["used_by"])) for copy in group["copies"]
         }
 
+    older = str(tmp_path / "old")
     assert used() == {"old": ("stale", False), "new": ("current", True)}
-    older_first = used(LD_LIBRARY_PATH=str(tmp_path / "old"))
-    assert older_first == {"old": ("stale", True), "new": ("current", False)}
+    assert used(LD_LIBRARY_PATH=older) == {"old": ("stale", True), "new": ("current", False)}
+    program = str(tmp_path / "program")
+    assert freshproof(project, "gate", "--", program).returncode == 43
+    refused = freshproof(project, "gate", "--", program, LD_LIBRARY_PATH=older)
+    assert refused.returncode == 125
+    assert f"{older}/{name} would be loaded (LD_LIBRARY_PATH), and is not the current host" in refused.stdout
+    (tmp_path / "old" / name).write_bytes(artifact(project, "host").read_bytes()[:-8])
+    damaged = freshproof(project, "gate", "--", "env", f"LD_LIBRARY_PATH={older}", program)
+    assert damaged.returncode == 43, "a search path that the command sets for itself is not seen"
+    damaged = freshproof(project, "gate", "--", program, LD_LIBRARY_PATH=older)
+    assert damaged.returncode == 125
+    assert "cannot be read" in damaged.stdout
 
 
 HOLDER = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print('loaded', flush=True); sys.stdin.read()"
