@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from prover.backends.cuda_setup import Setup
 from prover.backends.cuda_sparse import SparseProducts
 from prover.backends.cuda_staging import Staging
 from prover.backends.cuda_streamed import StreamedQueries
+from prover.backends.cuda_tape import Tapes
 from prover.backends.host_combine import HostCombine
 from prover.backends.host_setup import HostSetup
 from prover.backends.residence import QUERIES, Resident
@@ -162,8 +164,8 @@ class CudaBackend:
     def sparse_products(self, witness: DeviceVector) -> tuple[DeviceVector, DeviceVector]:
         """A.w and B.w."""
         key = self._loaded
-        with self._clock.span("sparse products", self._stream, "main"):
-            key.sparse.run(witness.buffer, key.vectors, self._stream)
+        with self._clock.span("sparse products", self._stream, "main"), checked("sparse products"):
+            key.tapes.play("sparse", lambda: key.sparse.run(witness.buffer, key.vectors, self._stream))
         return key.vector(0), key.vector(1)
 
     def multiply(self, a: DeviceVector, b: DeviceVector) -> DeviceVector:
@@ -176,13 +178,15 @@ class CudaBackend:
     def to_coset(self, *vectors: DeviceVector) -> tuple[DeviceVector, ...]:
         """Two transforms of each vector; vectors that lie side by side go through each pass together."""
         key = self._loaded
-        with self._clock.span("ntt", self._stream, "main"):
-            if _adjacent(vectors):
-                together = Buffer(vectors[0].buffer.ptr, sum(v.buffer.nbytes for v in vectors))
-                key.ntt.run(key.passes, together, key.work, len(vectors), self._stream)
-            else:
-                for v in vectors:
-                    key.ntt.run(key.passes, v.buffer, key.work, 1, self._stream)
+        if _adjacent(vectors):
+            together = Buffer(vectors[0].buffer.ptr, sum(v.buffer.nbytes for v in vectors))
+            runs = [(together, len(vectors))]
+        else:
+            runs = [(v.buffer, 1) for v in vectors]
+        with self._clock.span("ntt", self._stream, "main"), checked("transforms"):
+            for data, count in runs:
+                run = partial(key.ntt.run, key.passes, data, key.work, count, self._stream)
+                key.tapes.play(("ntt", data.ptr, count), run)
         return vectors
 
     def quotient(self, a: DeviceVector, b: DeviceVector, c: DeviceVector) -> DeviceVector:
@@ -313,6 +317,7 @@ class _LoadedKey:
         self.work = memory.allocate(vector_bytes, "transforms")
         self.witness_ready, self.quotient_ready = (Event(disable_timing=True) for _ in range(2))
         self.staging = Staging()
+        self.tapes = Tapes()
 
     def fill(self, key: ProvingKey, stream: Stream, phases: Phases) -> None:
         """Copy the key to the GPU and make tables there; the host sorts the matrices meanwhile."""

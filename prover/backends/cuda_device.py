@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orchestrator.errors import BrokenRun, Missing
+from prover.backends.cuda_tape import put
 
 try:
     import cupy
@@ -141,15 +142,14 @@ class Buffer:
         if self.nbytes != pinned.nbytes:
             raise ValueError(f"cannot copy {self.nbytes} bytes to {pinned.nbytes}")
         with checked("copy to the host"):
-            runtime.memcpyAsync(
-                pinned.ctypes.data, self.ptr, self.nbytes, runtime.memcpyDeviceToHost, stream.ptr
-            )
+            kind = runtime.memcpyDeviceToHost
+            put(runtime.memcpyAsync, pinned.ctypes.data, self.ptr, self.nbytes, kind, stream.ptr, keep=pinned)
 
     def fill(self, byte: int, stream: Stream) -> None:
         """Set every byte, ordered on the stream."""
         if self.nbytes:
             with checked("fill"):
-                runtime.memsetAsync(self.ptr, byte, self.nbytes, stream.ptr)
+                put(runtime.memsetAsync, self.ptr, byte, self.nbytes, stream.ptr)
 
 
 class Memory:

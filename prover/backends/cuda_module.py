@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from orchestrator.errors import Missing, Refused
 from orchestrator.loaded import check_module
 from prover.artifact import Artifact, Loaded
 from prover.backends.cuda_device import Buffer, Gpu, Module, Stream, checked, driver, runtime
+from prover.backends.cuda_tape import put
 from prover.backends.sealed import sealed_cubin
 
 if TYPE_CHECKING:
@@ -42,9 +44,10 @@ class Kernel:
         """
         if shared > self._shared_limit:
             self._allow_shared(shared)
-        values = tuple(_argument(a) for a in args)
+        packed = _pack(args)
+        place = (*_triple(grid), *_triple(block), shared, stream.ptr)
         with checked(f"launch of {self.name}"):
-            self._function(_triple(grid), _triple(block), values, shared, stream)
+            put(driver.launchKernel, self._function.ptr, *place, ctypes.addressof(packed[0]), 0, keep=packed)
 
     def attribute(self, which: int) -> int:
         """A CU_FUNC_ATTRIBUTE of the kernel, such as its register count."""
@@ -59,13 +62,16 @@ class Kernel:
 
 
 def _triple(size: int | tuple[int, ...]) -> tuple[int, ...]:
-    return size if isinstance(size, tuple) else (size,)
+    sizes = size if isinstance(size, tuple) else (size,)
+    return (*sizes, *(1,) * (3 - len(sizes)))
 
 
-def _argument(value: object) -> object:
-    if isinstance(value, Buffer):
-        return np.uint64(value.ptr)
-    return np.uint64(value) if type(value) is int else value
+def _pack(args: Sequence[object]) -> tuple[ctypes.Array[Any], ctypes.Array[Any]]:
+    """Pointers to the arguments, as cuLaunchKernel reads them, and the arguments: 8 bytes each."""
+    words = [a.ptr if isinstance(a, Buffer) else int(a) for a in args]  # type: ignore[call-overload]
+    values = (ctypes.c_uint64 * len(args))(*words)
+    first = ctypes.addressof(values)
+    return (ctypes.c_void_p * len(args))(*range(first, first + 8 * len(args), 8)), values
 
 
 class LoadedModule:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from prover.backends import residence
 from prover.backends.cuda_device import Buffer, Event, Pinned, Stream, checked
 from prover.backends.cuda_msm import Launch, Msm
+from prover.backends.cuda_tape import Tapes
 from prover.backends.residence import QUERIES
 from prover.formats.points import decode_g1, decode_g2
 
@@ -106,6 +107,7 @@ class ResidentQueries:
         """Upload every query's points and begin to make their tables; `wait` says when they are ready."""
         self._msms = msms
         self._lanes = plan.lanes
+        self._tapes = Tapes()
         sizes = residence.lane_bytes(plan.shapes, plan.lanes, msms)
         self._streams = {lane: Stream(non_blocking=True) for lane in sizes}
         self._workspaces = {
@@ -150,9 +152,15 @@ class ResidentQueries:
         stream, out = self._streams[lane], self._outs[query]
         with checked(f"msm {query}"):
             stream.wait_event(ready)
-        with clock.span(f"msm {query}", stream, lane):
-            self._msms[group].run(self._bases[query], scalars, self._workspaces[lane], out, stream)
-        out.copy_to(self._results.place(self._places[query], group), stream)
+        bases, workspace = self._bases[query], self._workspaces[lane]
+        place = self._results.place(self._places[query], group)
+
+        def work() -> None:
+            self._msms[group].run(bases, scalars, workspace, out, stream)
+            out.copy_to(place, stream)
+
+        with checked(f"msm {query}"), clock.span(f"msm {query}", stream, lane):
+            self._tapes.play((query, scalars.ptr), work)
         with checked(f"msm {query}"):
             self._done[query].record(stream)
         return Pending(query, self._done[query])
