@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import io
+import signal
 import sys
 from collections.abc import Mapping
 from typing import NoReturn, TextIO, cast
@@ -21,12 +22,15 @@ from orchestrator.cli.failure import (
     error_document,
     error_lines,
     is_full,
+    lacks,
     leave_full_output,
     leave_stream,
+    open_standard_streams,
     usage_lines,
 )
 from orchestrator.errors import FreshproofError
 
+INTERRUPTED = 130
 CLOSED_PIPE = 141
 """Exit code when standard output was closed by its reader, as in ``| head``: that of SIGPIPE in a shell."""
 
@@ -97,6 +101,10 @@ def main() -> NoReturn:
 
 def run_command(command: click.Command) -> NoReturn:
     """Run a command; turn typed errors into messages and exit codes, never into tracebacks."""
+    open_standard_streams()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # under nohup a hang-up is ignored, and stays so
+            signal.signal(number, _end)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names that a terminal cannot show are no reason to fail
             stream.reconfigure(errors="backslashreplace")
@@ -113,6 +121,18 @@ def run_command(command: click.Command) -> NoReturn:
     sys.exit(code)
 
 
+class _Ended(KeyboardInterrupt):
+    """A request to end, which is taken as Ctrl-C is: what was started is ended, nothing is half-written."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
+
+
+def _end(number: int, _frame: object) -> None:
+    raise _Ended(number)
+
+
 def _exit_code(command: click.Command) -> int:
     stream = sys.stdout
     output = Output(stream)
@@ -122,10 +142,9 @@ def _exit_code(command: click.Command) -> int:
     given = sys.stdout
     try:
         code = command.main(standalone_mode=False)
-    except click.exceptions.Abort:
-        return 130
-    except KeyboardInterrupt:
-        return 130
+    except (click.exceptions.Abort, KeyboardInterrupt) as error:
+        ended = error if isinstance(error, _Ended) else error.__cause__
+        return ended.exit_code if isinstance(ended, _Ended) else INTERRUPTED
     except click.ClickException as error:
         print("\n".join(usage_lines(error)), file=sys.stderr)
         _tell_program(output, as_json, error.format_message(), "see --help", error.exit_code)
@@ -134,6 +153,13 @@ def _exit_code(command: click.Command) -> int:
         print("\n".join(error_lines(error)), file=sys.stderr)
         _tell_program(output, as_json, str(error), error.remedy, error.exit_code)
         return error.exit_code
+    except (MemoryError, OSError) as error:
+        lacking = lacks(error)
+        if lacking is None:
+            raise
+        print("\n".join(error_lines(lacking)), file=sys.stderr)
+        _tell_program(output, as_json, str(lacking), lacking.remedy, lacking.exit_code)
+        return lacking.exit_code
     except SystemExit:
         if sys.stdout is not given:  # click's answer to a closed pipe: exit code 1, a "no" here
             raise BrokenPipeError from None

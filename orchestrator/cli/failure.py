@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -65,6 +66,40 @@ def usage_lines(error: click.ClickException) -> list[str]:
 def is_full(error: OSError) -> bool:
     """Whether a standard stream could not take what was written; errors on files name the file."""
     return error.filename is None and error.errno in _DISK_FULL
+
+
+def lacks(error: MemoryError | OSError) -> Missing | None:
+    """What this machine or its limits do not give, where an error says that; else it is another error."""
+    if isinstance(error, MemoryError) or error.errno == errno.ENOMEM:
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        limited = (
+            "" if limit == resource.RLIM_INFINITY else f", and the limit is {limit >> 20:,} MiB of addresses"
+        )
+        return Missing(
+            f"out of memory: this process came to {used:,} MiB{limited}",
+            remedy="free memory, raise the limit (ulimit -v), or take a smaller input",
+        )
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return Missing(
+            f"too many open files: the limit is {limit} a process",
+            remedy="raise it (ulimit -n), or close programs that hold files open",
+        )
+    return None
+
+
+def open_standard_streams() -> None:
+    """A standard stream that the caller closed leads nowhere. Else Python has no object for it, and the next
+    file that is opened would take its place and receive what is meant for people.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nowhere, number)
+            if nowhere != number:
+                os.close(nowhere)
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
 
 
 def leave_full_output(error: OSError) -> int:

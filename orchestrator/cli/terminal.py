@@ -25,6 +25,10 @@ class _Console(Console):
         """Plain text or markup as styled text."""
         return super().render_str(visible(text), **options)
 
+    def on_broken_pipe(self) -> None:
+        """The library would end the program with exit code 1, which is an answer here."""
+        raise BrokenPipeError
+
 
 def result_console() -> Console:
     """Standard output: colours on a terminal unless NO_COLOR is set, plain text of full width elsewhere."""
