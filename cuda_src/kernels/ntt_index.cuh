@@ -33,9 +33,9 @@ template <unsigned K> struct Tile {
   static constexpr unsigned units = rows / 8;
   static constexpr unsigned columns = 1024u / rows;
   static constexpr unsigned threads = units * columns;
-  // Blocks an SM, which bound a thread's registers. Passes of 2^8 gain from a fourth block (2.92 against 3.04 ms at
-  // 2^24); the others gain more from 168 registers than 128 (2^18 0.061 against 0.076 ms), and spill with fewer.
-  static constexpr unsigned blocks = K == 8 ? 4 : 3;
+  // Blocks an SM, which bound a thread's registers: 4 where 128 suffice without spilling (2.92 against 3.04 ms at 2^24,
+  // passes of 2^8; 0.202 against 0.205 at 2^20). Passes of 2^9 gain more from 168 (2^18 0.061 against 0.076 ms).
+  static constexpr unsigned blocks = K == 3 || K == 6 || K == 9 ? 3 : 4;
   static constexpr unsigned rounds = (K + 2) / 3;
   // Bits of the last round: 3, or what is left.
   static constexpr unsigned last_bits = K % 3 == 0 ? 3 : K % 3;

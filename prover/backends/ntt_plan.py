@@ -80,8 +80,8 @@ class Tile:
         return cls(columns, rows // 8 * columns, shared)
 
 
-SPLITS = {20: (8, 6, 6), 22: (8, 8, 6)}
-"""Lengths for which another split was faster: by 5 % at 2^20, 1 % at 2^22 (benchmarks/NOTES.md)."""
+SPLITS = {20: (8, 8, 4), 22: (8, 8, 6)}
+"""Lengths for which another split was faster: by 3 % at 2^20, 1 % at 2^22 (benchmarks/NOTES.md)."""
 
 
 def split(log_n: int) -> tuple[int, ...]:
