@@ -194,11 +194,12 @@ class Judge:
         if isinstance(receipt, str):
             yield Observation(Link.PLAN, "no-receipt", made.path, None, None, receipt, AGAIN)
             return
-        for code, before, now in (
-            ("variable-changed", receipt.variables, variables(self.environ)),
-            ("program-moved", receipt.tools, programs(self.environ)),
+        set_now, found_now = variables(self.environ), programs(self.environ)
+        for code, before, now, names in (
+            ("variable-changed", receipt.variables, set_now, receipt.variables.keys() | set_now.keys()),
+            ("program-moved", receipt.tools, found_now, receipt.tools.keys()),
         ):
-            for name in sorted(before.keys() | now.keys()):
+            for name in sorted(names):
                 was, is_now = before.get(name, "unset"), now.get(name, "unset")
                 if was != is_now:
                     note = f"{name}: was {was} in the recorded build, is {is_now} now"

@@ -81,7 +81,7 @@ class Receipt:
     """Files that changed while the build ran."""
     variables: Mapping[str, str]
     tools: Mapping[str, str]
-    """What the PATH gave for each tool's name."""
+    """What the PATH gave for the name of each tool that ran."""
     roots: tuple[str, ...]
     """The folders whose files these are."""
     displaced: tuple[str, ...] = ()

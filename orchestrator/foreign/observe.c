@@ -11,7 +11,8 @@
  * because builds remove them once they are used.
  *
  * GCC's compiler proper, where its command asks for no list of what it reads, is made to write one beside the log:
- * <log>.<pid>.<start>. The variable for that is set in its own process alone.
+ * <log>.<pid>.<start>. The variable for that is set in its own process alone. It names an open file, so that a
+ * compiler that goes on when the build is over and the log is gone finds it still.
  *
  * Programs that start others with an environment of their own choice (env -i, sandboxes) get the two
  * variables that keep the observer loaded put back. Nothing else of the build is touched.
@@ -134,11 +135,14 @@ static void append(const char *path, char *record, char *end) {
 static void ask_for_list(const char *path, const char *program, int argc, char **argv, uint64_t start) {
     char name[PATH_MAX + 64];
     const char *tool = strrchr(program, '/');
-    if (!tool || (strcmp(tool, "/cc1plus") && strcmp(tool, "/cc1")) || strchr(path, ' ')) return;
+    if (!tool || (strcmp(tool, "/cc1plus") && strcmp(tool, "/cc1"))) return;
     if (getenv("DEPENDENCIES_OUTPUT") || getenv("SUNPRO_DEPENDENCIES")) return;
     for (int i = 1; i < argc; i++)
         if (begins(argv[i], "-M") || !strcmp(argv[i], "-E") || !strcmp(argv[i], "-fpreprocessed")) return;
     snprintf(name, sizeof name, "%s.%d.%llu", path, (int)getpid(), (unsigned long long)start);
+    int file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) return;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", file);
     setenv("SUNPRO_DEPENDENCIES", name, 1);
 }
 

@@ -127,8 +127,15 @@ def take(
 
 
 def variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Those that can change what is built, as they are set."""
-    return {name: environ[name] for name in WATCHED if name in environ}
+    """Those that can change what is built, as they are set. Of make's flags only what they assign: how many
+    jobs run changes nothing, and make sets the rest anew for what it starts.
+    """
+    found = {name: environ[name] for name in WATCHED if name in environ}
+    if "MAKEFLAGS" in found:
+        words = found.pop("MAKEFLAGS").split()
+        assigned = " ".join(word for word in words if "=" in word and not word.startswith("-"))
+        found |= {"MAKEFLAGS": assigned} if assigned else {}
+    return found
 
 
 def programs(environ: Mapping[str, str]) -> dict[str, str]:

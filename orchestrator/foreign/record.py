@@ -154,7 +154,8 @@ class Recorder:
                 unsettled=(*settled.unsettled, *more.unsettled),
                 roots=(*settled.roots, *more.roots),
             )
-        return settled
+        ran = {os.path.basename(name) for e in observed.events for name in (e.program, *e.argv[:1])}
+        return replace(settled, tools={name: path for name, path in settled.tools.items() if name in ran})
 
     def _made(
         self, output: Output, receipt: Receipt, observed: Observed, known: Mapping[str, Made]
