@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -359,6 +360,41 @@ def test_worker_serves_samples_and_says_what_it_runs(tmp_path: Path) -> None:
         assert answer.check.by.startswith("py-arkworks") and answer.spans
     worker.ask(b'{"op": "close"}')
     assert worker.end() == 0
+
+
+def test_a_cold_sample_begins_with_the_key_file(tmp_path: Path) -> None:
+    worker = Started(tmp_path, *worker_files(), "--cold")
+    ready = parse_message(worker.answers.readline())
+    assert isinstance(ready, Ready) and ready.work["timed from"] == "key file"
+    for index in range(2):
+        sent_ns = time.monotonic_ns()
+        worker.ask(b'{"op": "sample", "index": %d, "warmup": false}' % index)
+        answer = parse_message(worker.answers.readline())
+        assert isinstance(answer, Answer) and answer.check.passed
+        check_answer(answer, index, sent_ns, time.monotonic_ns())
+        names = [span.name for span in answer.spans]
+        opening = ["key read", "verification key", "code loaded", "points checked"]
+        assert names[: len(opening)] == opening and "msm a_query" in names
+    worker.ask(b'{"op": "close"}')
+    assert worker.end() == 0
+
+
+def test_a_memory_limit_for_a_backend_without_a_gpu_is_refused(tmp_path: Path) -> None:
+    worker = Started(tmp_path, *worker_files(), "--gpu-memory", "24")
+    failure = parse_message(worker.answers.readline())
+    assert isinstance(failure, Failure) and failure.exit_code == 2
+    assert "the reference backend uses no GPU memory" in failure.message
+    assert worker.end() == 2
+
+
+def test_prove_tells_the_way_from_the_key_file_to_the_first_proof(groth16, tmp_path: Path) -> None:
+    code, out, err = groth16(*prove_arguments(BLS, tmp_path, "--json"))
+    cold = json.loads(out)["cold_start"]
+    assert code == 0
+    assert cold["total_ns"] > json.loads(out)["total_ns"]
+    assert cold["spans"][0]["name"] == "key read"
+    assert set(cold["before_ns"]) == {"process start", "gate"}
+    assert "key file to first proof" in err and "process start (before it)" in err
 
 
 def test_worker_ends_with_its_input(tmp_path: Path) -> None:
