@@ -103,7 +103,7 @@ class HostBackend:
         key, entries, order, starts, _ = self._loaded()
         n = key.domain_size
         a, b = self._secret(n), self._secret(n)
-        with self.phases.span("sparse-products"):
+        with self.phases.span("sparse products"):
             self._library.call(
                 "sparse_products", entries, order, starts, n, witness, len(witness), a, b, self.threads
             )

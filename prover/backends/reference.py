@@ -83,7 +83,7 @@ class ReferenceBackend:
     def sparse_products(self, witness: list[int]) -> tuple[list[int], list[int]]:
         """A.w and B.w, entry by entry."""
         assert self._key is not None
-        with self.phases.span("sparse-products"):
+        with self.phases.span("sparse products"):
             products = ([0] * self._key.domain_size, [0] * self._key.domain_size)
             for matrix, constraint, wire, value in self._entries:
                 row = products[matrix]

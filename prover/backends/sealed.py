@@ -19,14 +19,10 @@ def sealed_cubin(artifact: Artifact, arch: str, gpu_name: str) -> bytes:
     """The bytes to load on a GPU of architecture ``arch`` (``sm_NN``).
 
     Raises `Missing` (no file, or no code for this GPU) and `Refused` (other bytes than admitted, or no
-    machine code: from PTX the driver would compile something that no manifest describes).
+    cubin: out of a fatbin the driver chooses, and from PTX it compiles, what no manifest describes). That it
+    is no cubin comes first: a fatbin may hold code for this GPU, and its record names no architecture.
     """
     build = f"freshproof build {artifact.target}"
-    if artifact.arch != arch:
-        raise Missing(
-            f"{artifact.target} holds code for {artifact.arch}, and this GPU ({gpu_name}) is {arch}",
-            remedy=f'set arch = "{arch}" or "auto" in manifests/targets.toml, then {build}',
-        )
     try:
         data = artifact.path.read_bytes()
     except OSError as error:
@@ -39,9 +35,15 @@ def sealed_cubin(artifact: Artifact, arch: str, gpu_name: str) -> bytes:
         )
     if not _is_machine_code(data):
         raise Refused(
-            f"{artifact.path} is no cubin: the driver would compile it at load time, and nothing describes "
-            "what it would make",
+            f"{artifact.path} is no cubin: the driver would choose or compile code at load time, and nothing "
+            "describes what it would run",
             remedy=f'give {artifact.target} kind = "cubin", then {build}',
+        )
+    if artifact.arch != arch:
+        held = artifact.arch or "an architecture that its record does not name"
+        raise Missing(
+            f"{artifact.target} holds code for {held}, and this GPU ({gpu_name}) is {arch}",
+            remedy=f'set arch = "{arch}" or "auto" in manifests/targets.toml, then {build}',
         )
     return data
 

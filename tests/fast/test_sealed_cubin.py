@@ -46,10 +46,11 @@ def test_a_missing_file_names_the_build(tmp_path):
 def test_code_for_another_gpu_is_missing(cubin, arch):
     with pytest.raises(Missing) as caught:
         sealed_cubin(artifact(cubin, arch=arch), "sm_90", "H200")
-    assert "sm_90" in caught.value.what
+    assert "sm_90" in caught.value.what and "None" not in caught.value.what
     assert "freshproof build kernels" in caught.value.remedy
 
 
+@pytest.mark.parametrize("arch", ["sm_90", "sm_80", None])
 @pytest.mark.parametrize(
     "data",
     [
@@ -61,8 +62,10 @@ def test_code_for_another_gpu_is_missing(cubin, arch):
     ],
     ids=["ptx", "fatbin", "x86-64", "cut", "empty"],
 )
-def test_what_is_no_machine_code_of_a_gpu_is_refused(tmp_path, data):
+def test_what_is_no_machine_code_of_a_gpu_is_refused(tmp_path, data, arch):
+    """Whatever its record says of architectures: that of a fatbin names none."""
     path = tmp_path / "kernels.cubin"
     path.write_bytes(data)
-    with pytest.raises(Refused, match="no cubin"):
-        sealed_cubin(artifact(path, data), "sm_90", "H200")
+    with pytest.raises(Refused, match="no cubin") as caught:
+        sealed_cubin(artifact(path, data, arch), "sm_90", "H200")
+    assert 'kind = "cubin"' in caught.value.remedy

@@ -49,7 +49,7 @@ def test_the_same_proof_as_the_oracle(backend, curve):
         backend.threads = threads
         assert groth16.prove(key, witness.words, r, s, backend) == want
     names = {span.name for span in backend.phases.drain()}
-    assert {"sparse-products", "ntt", "msm a_query", "msm b_g2_query", "msm h_query"} <= names
+    assert {"sparse products", "ntt", "msm a_query", "msm b_g2_query", "msm h_query"} <= names
 
 
 @pytest.mark.parametrize("query", ["a_query", "b_g1_query", "b_g2_query", "l_query", "h_query"])
