@@ -2,10 +2,10 @@
 
     python benchmarks/device.py [--out FOLDER] [--only STAGE,...]
 
-Stages: facts, build, verify, gate, bench, large, device (the tests), circuits (proofs of the test data and of
-synthetic circuits, for other verifiers), ntt, sanitize. No network is needed. Each stage's output goes to
-OUT/STAGE.txt; OUT/summary.json holds times and results, OUT/proofs.tar.gz the proofs with their keys. Exit
-code 1 if a stage failed.
+Stages: facts, build, verify, gate, bench, large, cold, largest, device (the tests), circuits (proofs of the
+test data and of synthetic circuits, for other verifiers), ntt, sanitize. No network is needed. Each stage's
+output goes to OUT/STAGE.txt; OUT/summary.json holds times and results, OUT/proofs.tar.gz the proofs with their
+keys. Exit code 1 if a stage failed.
 """
 
 from __future__ import annotations
@@ -105,6 +105,22 @@ def large(visit: Visit) -> None:
             _bench(visit, "large", f"synthetic-{log_domain}-bls12_381{kind}")
 
 
+def cold(visit: Visit) -> None:
+    """From the key file to the first proof: in one process again and again, and in a process of its own."""
+    _bench(visit, "cold", "synthetic-20-bls12_381-cold")
+    made = ROOT / "build" / "circuits" / "bls12_381-20-0"
+    folder = visit.out / "proofs"
+    folder.mkdir(exist_ok=True)
+    files = (made.with_suffix(".zkey"), made.with_suffix(".wtns"))
+    visit.summary["cold proof"] = _prove(visit, folder, "bls12_381-synthetic20", *files)
+
+
+def largest(visit: Visit) -> None:
+    """The largest circuit, resident and streamed; it takes 13 GB of disk and a minute to make."""
+    for kind in ("", "-24gb"):
+        _bench(visit, "largest", f"synthetic-24-bls12_381{kind}")
+
+
 def _bench(visit: Visit, stage: str, *workloads: str) -> None:
     report = visit.capture(stage, PYTHON, "-m", "orchestrator", "bench", *workloads, "--json")
     visit.summary.setdefault(stage, []).append(report)
@@ -184,6 +200,8 @@ STAGES: dict[str, Callable[[Visit], None]] = {
     "gate": gate,
     "bench": bench,
     "large": large,
+    "cold": cold,
+    "largest": largest,
     "device": nox_session("device"),
     "circuits": circuits,
     "ntt": ntt,
