@@ -17,8 +17,8 @@ def opening_lines(situation: Situation) -> list[str]:
     """Which nvcc, which architecture, and why."""
     lines = []
     for toolchain in dict.fromkeys(situation.toolchains.values()):
-        compilers = sorted(p for role, p in toolchain.components if role in ("host/0/gcc", "host/0/g++"))
-        beside = f", host compiler {compilers[0]}" if compilers else ""
+        compiler = next((full for role, full in toolchain.components if role.startswith("host/0/")), "")
+        beside = f", host compiler {compiler}" if compiler else ""
         lines.append(f"nvcc {toolchain.version}: {toolchain.nvcc} ({toolchain.reason}){beside}")
     archs = sorted({a.arch for a in situation.actions if a.arch and a.target.arch in ("auto", "native")})
     if archs:

@@ -8,6 +8,7 @@ the change time of its inode tells, also when the content was put back.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from orchestrator.digests import Digests, Unreadable
 from orchestrator.errors import BuildFailed
 from orchestrator.lookup import Directives, SearchPath
 from orchestrator.manifest import make_common
+from orchestrator.meanwhile import ChangedMeanwhile, check_files, check_ways
 from orchestrator.model import Absent, Action, Closure, Common, Digest, Material, Origin, Target
 from orchestrator.plan import depfile as compile_list
 from orchestrator.plan import link_depfile, work_folder
@@ -26,10 +28,6 @@ from orchestrator.tidy import forget_folders, tidy
 from orchestrator.toolchain import Toolchain, include_search
 
 _SWALLOWED = "a wrapper around nvcc or the host compiler may swallow -MD; see the log"
-
-
-class ChangedMeanwhile(Exception):
-    """A file of the closure changed while the command ran; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +51,17 @@ class Lists:
         return cls(compile_list(target), link_depfile(target), work_folder(target) + "/")
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What some files of a closure ask the preprocessor for."""
+
+    absent: set[str]
+    unknown: tuple[str, ...]
+    """In words, what could not be followed."""
+    aliases: tuple[str, ...]
+    """Links through which files of the closure were found, where the compiler lists the files alone."""
+
+
 @dataclass(slots=True)
 class ClosureReader:
     """Reads closures below one root; what it learns of a file or a search path serves later targets."""
@@ -62,8 +71,9 @@ class ClosureReader:
     _directives: dict[Digest, Directives] = field(default_factory=dict)
     _searches: dict[tuple[str, ...], SearchPath] = field(default_factory=dict)
     _commands: dict[tuple[str, ...], Commands] = field(default_factory=dict)
-    _asked: dict[object, tuple[set[str], tuple[str, ...]]] = field(default_factory=dict)
+    _asked: dict[object, Asked] = field(default_factory=dict)
     _commons: dict[object, Common] = field(default_factory=dict)
+    _real: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         forget_folders()
@@ -111,9 +121,13 @@ class ClosureReader:
             self._commands[key] = list_commands(action, self.root).renamed(work, mark)
         return self._commands[key].renamed(mark, work)
 
-    def asked_by_headers(
-        self, key: object, find: Callable[[], tuple[set[str], tuple[str, ...]]]
-    ) -> tuple[set[str], tuple[str, ...]]:
+    def real(self, name: str) -> str:
+        """The file's full path without links."""
+        if name not in self._real:
+            self._real[name] = os.path.realpath(self.digests.locate(name))
+        return self._real[name]
+
+    def asked_by_headers(self, key: object, find: Callable[[], Asked]) -> Asked:
         """What the headers of toolkit and system look for: found once for all targets that read the same."""
         if key not in self._asked:
             self._asked[key] = find()
@@ -171,8 +185,20 @@ class _Reading:
             materials=tuple(self._own[name] for name in sorted(self._own)),
             absent=self._grouped(own | tried),
             common=common,
-            unknown=(*lost, *unknown),
+            unknown=(*lost, *unknown, *self._strangers(commands)),
         )
+
+    def _strangers(self, commands: Commands) -> Iterable[str]:
+        """Programs that ran and are none of the toolchain's, whose digests are therefore not known."""
+        known = {os.path.realpath(path) for _role, path in self._toolchain.components}
+        for program in commands.programs if commands.search_path else ():
+            named = os.path.join(self._root, program) if "/" in program else program
+            full = shutil.which(named, path=commands.search_path)
+            if full is None or os.path.realpath(full) not in known:
+                yield (
+                    f"{program}: runs in this compile, and nvcc did not tell so beforehand: "
+                    "name it with -ccbin in `flags`, not in an options file"
+                )
 
     def _compiled(self) -> tuple[str, ...]:
         """What the compile read, its source among it."""
@@ -259,25 +285,64 @@ class _Reading:
         contents = tuple((name, self._common[name].digest) for name in common_files)
         named = {m for d in common_files.values() for m in (*d.computed, *d.tested)}
         own: set[str] = set()
-        asked: dict[object, set[str]] = {}
+        asked: dict[object, Asked] = {}
         unknown: dict[str, None] = {}
         for options, forced, definitions in commands.preprocessors:
             search = self._reader.search(options, dict(self._action.environment))
             macros = lookup.named_macros(sources.values(), definitions)
-            names, lost = lookup.absent_names(own_files, macros, search, self._exists)
-            own |= names | lookup.absent_forced(forced, search, self._exists)
+            mine = self._ask(own_files, macros, search, sources, forced)
+            own |= mine.absent
             relevant = {m: macros[m] for m in sorted(named & macros.keys())}
             key = (contents, options, tuple(relevant.items()))
-            asked[key], also_lost = self._reader.asked_by_headers(
+            asked[key] = self._reader.asked_by_headers(
                 key,
-                lambda m=relevant, s=search: lookup.absent_names(common_files, m, s, self._exists),  # type: ignore[misc]
+                lambda m=relevant, s=search: self._ask(common_files, m, s, sources),  # type: ignore[misc]
             )
-            unknown.update(dict.fromkeys((*lost, *also_lost)))
+            unknown.update(dict.fromkeys((*mine.unknown, *asked[key].unknown)))
+            self._take((*mine.aliases, *asked[key].aliases), is_header=True)
         materials = tuple(self._common[name] for name in sorted(self._common))
         common = self._reader.common(
-            materials, tuple(asked), lambda: self._grouped(set().union(*asked.values()))
+            materials, tuple(asked), lambda: self._grouped(set().union(*(a.absent for a in asked.values())))
         )
         return own, common, tuple(unknown)
+
+    def _ask(
+        self,
+        files: Mapping[str, Directives],
+        macros: lookup.Macros,
+        search: SearchPath,
+        closure: Iterable[str],
+        forced: Iterable[str] = (),
+    ) -> Asked:
+        """What ``files`` and ``-include`` options ask for; ``closure`` are all headers that were read."""
+        hits: dict[str, None] = {}
+
+        def exists(name: str) -> bool:
+            there = self._exists(name)
+            if there:
+                hits[self._shorten(name)] = None
+            return there
+
+        absent, unknown = lookup.absent_names(files, macros, search, exists)
+        absent |= lookup.absent_forced(forced, search, exists)
+        return Asked(absent, unknown, self._aliases(hits, closure))
+
+    def _aliases(self, hits: Iterable[str], closure: Iterable[str]) -> tuple[str, ...]:
+        """Those of the names found that lead to a file of the closure and are not in it.
+
+        gcc lists a system header by the shorter of its name and its path without links. A folder of the
+        toolkit or the compiler that is a link as a whole is no alias: their own programs would tell.
+        """
+        strange = [name for name in hits if name not in self._own and name not in self._common]
+        real = {self._reader.real(name) for name in closure} if strange else set()
+        builtin = (*self._toolchain.toolkit_includes, *self._toolchain.system_includes)
+        aliases = []
+        for name in strange:
+            leads_to, full = self._reader.real(name), self._digests.locate(name)
+            plain = {self._reader.real(f) + full[len(f) :] for f in builtin if full.startswith(f + "/")}
+            if leads_to in real and leads_to not in plain:
+                aliases.append(name)
+        return tuple(aliases)
 
     def _grouped(self, names: Iterable[str]) -> Absent:
         short = (self._shorten(name) for name in names)
@@ -299,58 +364,10 @@ class _Reading:
 
     def _check_unchanged(self) -> None:
         """No file, and no link or folder on the way to one, changed since the command began."""
-        folders: set[str] = set()
-        for name in (*self._own, *self._common):
-            try:
-                changed = os.stat(self._digests.locate(name)).st_ctime_ns
-            except OSError:
-                raise ChangedMeanwhile(f"{name}: is gone since the compile") from None
-            if changed >= self._started_ns:
-                raise ChangedMeanwhile(f"{name}: was written, moved or touched while the command ran")
-            if name in self._own and (self._lists.shared_folders or not name.startswith("/")):
-                folders.add(name)
-        for path in sorted(_ways(folders)):
-            if self._lists.shared_folders:
-                self._check_shared_way(path)
-            else:
-                self._check_way(path)
-
-    def _check_way(self, path: str) -> None:
-        """A folder or link below the root. A folder that was moved away and back changed, and its parent too;
-        one in which only some other file was saved did not move.
-        """
-        full = self._digests.locate(path)
-        try:
-            status, above = os.lstat(full), os.lstat(os.path.dirname(full))
-        except OSError:
-            raise ChangedMeanwhile(f"{path}: is gone since the compile") from None
-        new = status.st_ctime_ns >= self._started_ns
-        if new and (stat.S_ISLNK(status.st_mode) or above.st_mtime_ns >= self._started_ns):
-            raise ChangedMeanwhile(f"{path}: was replaced or moved while the command ran")
-
-    def _check_shared_way(self, path: str) -> None:
-        """The same where other commands may have put files into the folder, which gives it a new modification
-        time. A folder that was moved keeps the old one.
-        """
-        try:
-            status = os.lstat(self._digests.locate(path))
-        except OSError:
-            raise ChangedMeanwhile(f"{path}: is gone since the compile") from None
-        moved = stat.S_ISLNK(status.st_mode) or status.st_mtime_ns < status.st_ctime_ns
-        if status.st_ctime_ns >= self._started_ns and moved:
-            raise ChangedMeanwhile(f"{path}: was replaced or moved while the command ran")
-
-
-def _ways(names: Iterable[str]) -> set[str]:
-    """All folders between the root and each of ``names``, and the names themselves, which may be links."""
-    ways: set[str] = set()
-    for name in names:
-        ways.add(name)
-        folder = os.path.dirname(name)
-        while folder and folder not in ways:
-            ways.add(folder)
-            folder = os.path.dirname(folder)
-    return ways
+        shared = self._lists.shared_folders
+        check_files(self._digests, (*self._own, *self._common), self._started_ns)
+        followed = [name for name in self._own if shared or not name.startswith("/")]
+        check_ways(self._digests, followed, self._started_ns, shared=shared)
 
 
 def _origin(

@@ -13,6 +13,7 @@ from orchestrator.model import Action
 from orchestrator.process import run
 
 _SETTING = re.compile(r"#\$ \w+=")
+_PATH = re.compile(r"^#\$ PATH=(.*)$", re.MULTILINE)
 _WITH_VALUE = frozenset({"-I", "-isystem", "-iquote", "-idirafter", "-isysroot", "-B", "-imultilib"})
 _NOT_OF_THE_SEARCH = frozenset({"-E", "-M", "-MD", "-MM", "-MMD", "-MP"})
 
@@ -27,6 +28,17 @@ class Commands:
     """
     links: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     """Link commands, each with the endings of libraries that it takes."""
+    search_path: str = ""
+    """PATH as nvcc sets it for them; empty where another tool ran them."""
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Those that preprocess and link, as nvcc names them."""
+        named = (
+            *(options for options, _forced, _named in self.preprocessors),
+            *(w for w, _ends in self.links),
+        )
+        return tuple(dict.fromkeys(command[0] for command in named))
 
     def renamed(self, old: str, new: str) -> Commands:
         """The same with one folder's name in the place of another."""
@@ -37,6 +49,7 @@ class Commands:
         return Commands(
             tuple((options, swap(forced), named) for options, forced, named in self.preprocessors),
             tuple((swap(words), endings) for words, endings in self.links),
+            self.search_path,
         )
 
 
@@ -58,7 +71,9 @@ def list_commands(action: Action, root: Path) -> Commands:
             details=said.strip(),
             remedy="a wrapper around nvcc may swallow --dryrun",
         )
-    return Commands(tuple(preprocessors), tuple(links))
+    found = _PATH.search(said)
+    search_path = found.group(1) if found else dict(action.environment).get("PATH", "")
+    return Commands(tuple(preprocessors), tuple(links), search_path)
 
 
 def split_preprocessor(

@@ -41,7 +41,9 @@ RULES: Mapping[Kind, Rule] = {
 }
 
 # Without `-x c++` it links and then fails to load; gnu-unique symbols of two libraries run old code.
-_HOST_LIBRARY = ("-x", "c++", "-cudart", "none", "-Xcompiler", "-fPIC,-fno-gnu-unique")
+_HOST_LIBRARY = ("-x", "c++", "-cudart", "none", "-Xcompiler")
+_FOR_GCC, _FOR_CLANG = "-fPIC,-fno-gnu-unique", "-fPIC"
+"""clang makes no such symbols and does not know the option."""
 
 
 def is_host_library(target: Target) -> bool:
@@ -49,9 +51,10 @@ def is_host_library(target: Target) -> bool:
     return target.kind is Kind.SHARED_LIBRARY and bool(target.sources)
 
 
-def kind_flags(target: Target) -> tuple[str, ...]:
-    """The flags that make nvcc produce this target's kind."""
-    return (*RULES[target.kind].flags, *(_HOST_LIBRARY if is_host_library(target) else ()))
+def kind_flags(target: Target, *, clang: bool = False) -> tuple[str, ...]:
+    """The flags that make nvcc produce this target's kind, with gcc or with ``clang`` as host compiler."""
+    library = (*_HOST_LIBRARY, _FOR_CLANG if clang else _FOR_GCC) if is_host_library(target) else ()
+    return (*RULES[target.kind].flags, *library)
 
 
 def product_name(target: Target) -> str:

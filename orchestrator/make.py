@@ -18,10 +18,11 @@ from pathlib import Path
 from orchestrator import manifest as records
 from orchestrator import stamp
 from orchestrator.canonical import digest_bytes
-from orchestrator.closure import ChangedMeanwhile, ClosureReader
+from orchestrator.closure import ClosureReader
 from orchestrator.digests import Digests, Unreadable
 from orchestrator.errors import BuildFailed, Missing
 from orchestrator.kinds import is_stamped
+from orchestrator.meanwhile import ChangedMeanwhile
 from orchestrator.model import Action, Closure, Component, Digest, Kind, Manifest, Member, Product, Tools
 from orchestrator.objects.window import Malformed
 from orchestrator.plan import output, stable_link, work_folder
@@ -208,7 +209,17 @@ class Maker:
                 details=said,
                 remedy=f"the whole log: {self.workspace.relative(log)}",
             )
+        self._check_preprocessed(action)
         return ended
+
+    def _check_preprocessed(self, action: Action) -> None:
+        """What a preprocessor writes names its source at least; nothing at all compiles to nothing at all."""
+        for path in (self.workspace.root / work_folder(action.target) / "keep").glob("*.ii"):
+            if path.stat().st_size == 0:
+                raise BuildFailed(
+                    f"{action.target.name}: the preprocessor ended well and wrote nothing ({path.name})",
+                    remedy="a wrapper around the host compiler may be at fault; see the log",
+                )
 
     def _check_tools(self, components: Sequence[Component]) -> None:
         """The toolchain after the command: one that changed while it ran made nobody knows what."""

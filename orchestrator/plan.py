@@ -7,6 +7,7 @@ corrupt each other.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -82,7 +83,7 @@ def plan(target: Target, known: Mapping[str, Target], surroundings: Surroundings
     header = _header(target)
     members = tuple(stable_link(product_name(known[name])) for name in target.uses)
     arguments = (
-        *kind_flags(target),
+        *kind_flags(target, clang=_asks_for_clang(target, surroundings)),
         *((f"-arch={arch}",) if arch else ()),
         *target.flags,
         *(f"-I{path}" for path in target.include),
@@ -106,6 +107,17 @@ def plan(target: Target, known: Mapping[str, Target], surroundings: Surroundings
         product_name=product_name(target),
         members=members,
     )
+
+
+def _asks_for_clang(target: Target, surroundings: Surroundings) -> bool:
+    """Whether the target's flags, else NVCC_CCBIN, name clang as the host compiler."""
+    named = dict(surroundings.honoured).get("NVCC_CCBIN", "")
+    for before, flag in zip(("", *target.flags), target.flags, strict=False):
+        if before in ("-ccbin", "--compiler-bindir"):
+            named = flag
+        elif flag.startswith(("-ccbin=", "--compiler-bindir=")):
+            named = flag.split("=", 1)[1]
+    return posixpath.basename(named).startswith("clang")
 
 
 def _header(target: Target) -> tuple[Generated, ...]:

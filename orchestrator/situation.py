@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from orchestrator import __version__
 from orchestrator.canonical import digest_document, seal, unseal
 from orchestrator.digests import signature
 from orchestrator.errors import ConfigurationError, Missing
@@ -96,7 +97,7 @@ def survey(
         libraries=_libraries(nvcc),
     )
     known = {t.name: t for t in project.targets}
-    answers = _Answers(workspace.cache("toolchain.json") if remember else None)
+    answers = _Answers(workspace.root, workspace.cache("toolchain.json") if remember else None)
     toolchains = {
         t.name: answers.ask(nvcc, path, surroundings.honoured, host_compiler_flags(t.flags)) for t in targets
     }
@@ -130,7 +131,8 @@ def _notes(environ: Mapping[str, str]) -> list[str]:
 class _Answers:
     """Toolchains already asked for, in this process and, with a ``file``, by earlier ones."""
 
-    def __init__(self, file: Path | None) -> None:
+    def __init__(self, root: Path, file: Path | None) -> None:
+        self._root = root
         self._file = file
         self._kept: dict[str, Any] = _load(file) if file else {}
         self._here: dict[str, Toolchain] = {}
@@ -139,13 +141,13 @@ class _Answers:
     def ask(
         self, nvcc: Nvcc, path: str, variables: tuple[tuple[str, str], ...], flags: tuple[str, ...]
     ) -> Toolchain:
-        key = digest_document([nvcc.path, nvcc.reason, path, variables, flags])
+        key = digest_document([__version__, nvcc.path, nvcc.reason, path, variables, flags])
         if key not in self._here:
             kept = self._kept.get(key)
             if kept is not None and kept["seen"] == _seen(nvcc.path, path, kept["toolchain"]["components"]):
                 self._here[key] = _toolchain(kept["toolchain"])
             else:
-                found = self._here[key] = discover(nvcc, path, variables, flags)
+                found = self._here[key] = discover(nvcc, path, variables, flags, str(self._root))
                 self._kept[key] = {
                     "toolchain": asdict(found),
                     "seen": _seen(nvcc.path, path, found.components),
@@ -155,12 +157,14 @@ class _Answers:
 
     def save(self) -> None:
         if self._file is not None and self._changed:
-            keep_if_possible(self._file, seal({"answers": self._kept}))
+            keep_if_possible(self._file, seal({"toolchains": self._kept}))
 
 
 def _seen(nvcc: str, path: str, components: Sequence[Sequence[str]]) -> list[list[Any]]:
     """What the answers depend on: the files asked, and what the PATH gives for each tool's name."""
-    found: list[list[Any]] = [[name, shutil.which(name, path=path)] for name in ("gcc", "g++", "as", "ld")]
+    beside_nvcc = next((str(Path(full).parent) for role, full in components if role == "nvcc"), "")
+    looked = os.pathsep.join((beside_nvcc, path))  # nvcc puts its own folder first
+    found: list[list[Any]] = [[name, shutil.which(name, path=looked)] for name in ("gcc", "g++", "as", "ld")]
     for name in (nvcc, *(full for _role, full in components)):
         try:
             found.append([name, *signature(os.stat(name))])  # noqa: PTH116
@@ -184,7 +188,7 @@ def _toolchain(kept: Mapping[str, Any]) -> Toolchain:
 def _load(file: Path) -> dict[str, Any]:
     """Answers of an earlier build; a damaged file counts as none."""
     try:
-        kept: dict[str, Any] = unseal(file.read_bytes())["answers"]
+        kept: dict[str, Any] = unseal(file.read_bytes())["toolchains"]
     except (OSError, ValueError, KeyError):
         return {}
     return kept

@@ -11,12 +11,13 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.ask import ask
 from orchestrator.errors import BuildFailed, Missing
+from orchestrator.host_compiler import behind, host_components
 from orchestrator.plan import HONOURED
 from orchestrator.tidy import tidy
 
@@ -25,8 +26,6 @@ _COMPILER_CACHES = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcach
 _TOOLS = ("nvcc", "gcc", "g++", "as", "ld")
 _DRIVERS = ("gcc", "g++")
 _BESIDE_NVCC = ("nvcc.profile", "cudafe++", "ptxas", "fatbinary", "nvlink", "bin2c", "__nvcc_device_query")
-_HOST_PROGRAMS = ("cc1plus", "cc1", "collect2", "lto-wrapper", "as", "ld")
-_HOST_FILES = ("liblto_plugin.so", "specs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +102,20 @@ def honoured(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def discover(
-    nvcc: Nvcc, path: str, variables: tuple[tuple[str, str], ...], compiler_flags: tuple[str, ...] = ()
+    nvcc: Nvcc,
+    path: str,
+    variables: tuple[tuple[str, str], ...],
+    compiler_flags: tuple[str, ...] = (),
+    folder: str = os.sep,
 ) -> Toolchain:
     """Ask nvcc and the host compiler what they run.
 
-    ``compiler_flags`` are those of a target that choose the host compiler. Raises `Missing` without a C++
-    compiler, `BuildFailed` when nvcc does not answer as nvcc does.
+    ``compiler_flags`` are those of a target that choose the host compiler, which may be named relative to
+    ``folder``. Raises `Missing` without a C++ compiler, `BuildFailed` when nvcc does not answer as nvcc does.
     """
     environment = {"PATH": path, "LC_ALL": "C", **dict(variables)}
-    said = _run((nvcc.path, "--dryrun", "-shared", *compiler_flags, "probe.cu", "-o", "probe"), environment)
+    command = (nvcc.path, "--dryrun", "-shared", *compiler_flags, "probe.cu", "-o", "probe")
+    said = ask(command, environment, folder)
     settings = dict(re.findall(r"^#\$ (\w+)=(.*)$", said, re.MULTILINE))
     here = settings.get("_HERE_")
     if here is None:
@@ -121,17 +125,21 @@ def discover(
             f"{nvcc.path} did not answer `--dryrun`:", details=said.strip(), remedy="try another nvcc"
         )
     top = settings.get("TOP", f"{here}/..")
-    drivers = _drivers(said, path)
+    drivers = _drivers(said, settings.get("PATH", path), folder)
     if not drivers:
         raise no_compiler(path, said)
     includes = _folders(settings.get("INCLUDES", "")) + _folders(settings.get("SYSTEM_INCLUDES", ""))
     components = [
-        *_wrappers(nvcc.path, f"{here}/nvcc", path),
+        *_wrappers(nvcc.path, f"{here}/nvcc"),
         ("nvcc", f"{here}/nvcc"),
         *_toolkit(here, top, settings, includes),
-        *(part for number, driver in enumerate(drivers) for part in _host(driver, number, path, environment)),
+        *(
+            part
+            for number, driver in enumerate(drivers)
+            for part in host_components(driver, number, path, environment)
+        ),
     ]
-    version = re.search(r"V(\d+\.\d+\.\d+)", _run((nvcc.path, "--version"), environment))
+    version = re.search(r"V(\d+\.\d+\.\d+)", ask((nvcc.path, "--version"), environment))
     return Toolchain(
         nvcc=nvcc.path,
         reason=nvcc.reason,
@@ -170,9 +178,7 @@ def include_search(
     Folders that do not exist are told apart from their place in the order; they come first, where a file in
     them would be found before any other.
     """
-    said = _run(
-        (*command, "-E", "-v", "-x", "c++", "/dev/null", "-o", "/dev/null"), dict(environment), folder
-    )
+    said = ask((*command, "-E", "-v", "-x", "c++", "/dev/null", "-o", "/dev/null"), dict(environment), folder)
     missing = re.findall(r'^ignoring nonexistent directory "(.*)"$', said, re.MULTILINE)
     found = re.search(
         r'^#include "\.\.\." search starts here:\n(.*?)'
@@ -194,7 +200,7 @@ def no_compiler(path: str, said: str = "") -> Missing:
     )
 
 
-def _drivers(said: str, path: str) -> list[str]:
+def _drivers(said: str, path: str, folder: str) -> list[str]:
     """Host compiler drivers, as full paths, in the order in which the commands name them."""
     found: dict[str, None] = {}
     for line in said.splitlines():
@@ -202,27 +208,17 @@ def _drivers(said: str, path: str) -> list[str]:
         if " -D__CUDA_ARCH_LIST__=" not in command:
             continue
         words = shlex.split(command.split(" -D", 1)[0])
-        full = shutil.which(words[0], path=path) if words else None
+        named = words[0] if words else ""
+        full = shutil.which(os.path.join(folder, named) if "/" in named else named, path=path)
         if full:
             found.setdefault(full)
     return list(found)
 
 
-def _wrappers(found: str, real: str, path: str) -> list[tuple[str, str]]:
+def _wrappers(found: str, real: str) -> list[tuple[str, str]]:
     """Scripts and links between the name that is run and the real nvcc, in order."""
-    chain: list[tuple[str, str]] = []
-    queue = [found]
-    while queue:
-        name = queue.pop(0)
-        if any(name == seen for _role, seen in chain) or os.path.realpath(name) == os.path.realpath(real):
-            continue
-        chain.append((f"wrapper/{len(chain)}", name))
-        with open(name, "rb") as file:
-            text = file.read(1 << 16)
-        if text.startswith(b"#!"):
-            names = re.findall(r"(?<![\w.])/[\w./+-]+", text.decode("utf-8", "replace"))
-            queue += [n for n in names if os.path.isfile(n)]
-    return chain
+    wrappers = [name for name in behind(found) if os.path.realpath(name) != os.path.realpath(real)]
+    return [(f"wrapper/{place}", name) for place, name in enumerate(wrappers)]
 
 
 def _toolkit(
@@ -245,18 +241,6 @@ def _toolkit(
                     yield f"{role}/{name}", f"{folder}/{name}"
 
 
-def _host(driver: str, number: int, path: str, environment: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """A host compiler driver and the programs that it starts."""
-    prefix = f"host/{number}/"
-    yield f"{prefix}{os.path.basename(driver)}", driver
-    for name in (*_HOST_PROGRAMS, *_HOST_FILES):
-        option = "-print-file-name" if name in _HOST_FILES else "-print-prog-name"
-        answer = _run((driver, f"{option}={name}"), dict(environment)).strip()
-        full = answer if "/" in answer else shutil.which(answer, path=path) if answer else None
-        if full and os.path.isfile(full):
-            yield f"{prefix}{name}", tidy(full)
-
-
 def _also_real(folders: Iterable[str]) -> tuple[str, ...]:
     """Folders, tidied, and their names without links: gcc lists system headers under the shorter one."""
     return tuple(dict.fromkeys(name for f in folders for name in (tidy(f), os.path.realpath(f))))
@@ -274,22 +258,6 @@ def _once(components: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     for role, path in components:
         by_path.setdefault(tidy(path), role)
     return tuple((role, path) for path, role in by_path.items())
-
-
-def _run(command: tuple[str, ...], environment: dict[str, str], folder: str = os.sep) -> str:
-    """What a tool says, on both outputs."""
-    try:
-        done = subprocess.run(
-            command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, timeout=120, check=False,
-        )  # fmt: skip
-    except OSError as error:
-        raise BuildFailed(f"cannot run {command[0]}: {error.strerror}", remedy="see to that file") from None
-    except subprocess.TimeoutExpired:
-        raise BuildFailed(
-            f"{command[0]} did not answer within two minutes", remedy="try it by hand"
-        ) from None
-    return done.stdout.decode("utf-8", "surrogateescape")
 
 
 def _is_program(path: str) -> bool:

@@ -78,4 +78,8 @@ def _fetch(part: Path) -> None:
             remedy="see to the network or the package index, or put an nvcc on the PATH",
         )
     # The packages hold their libraries in lib; nvcc and build systems look in lib64.
-    (part / "nvidia" / "cu13" / "lib64").symlink_to("lib")
+    top = part / "nvidia" / "cu13"
+    (top / "lib64").symlink_to("lib")
+    # Where nvlink looks for the library with which it compiles LTO-IR, by a name without its version.
+    (top / "nvvm" / "lib64").mkdir()
+    (top / "nvvm" / "lib64" / "libnvvm.so").symlink_to("../../lib/libnvvm.so.4")

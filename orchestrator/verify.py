@@ -61,6 +61,8 @@ class _Contents:
     hosts: list[Elf] = field(default_factory=list)
     sealed: list[str] = field(default_factory=list)
     """Parts that hold code which cannot be read."""
+    awaiting: list[str] = field(default_factory=list)
+    """Architectures of LTO-IR, from which the device link makes machine code."""
 
     def machine_code(self) -> list[Cubin]:
         """Code as it runs; code that still awaits the device link only if there is nothing else."""
@@ -87,6 +89,8 @@ def _read(data: Bytes) -> _Contents:
     contents = _Contents(first.form)
     for piece in (first, *pieces):
         with piece.located():
+            if piece.form is Form.LTO_IR and piece.arch:
+                contents.awaiting.append(piece.arch.replace("lto_", "sm_"))
             if piece.sealed:
                 contents.sealed.append(f"{piece.place or 'the file'} ({piece.sealed})")
             elif piece.form is Form.CUBIN:
@@ -133,7 +137,7 @@ def _observation(subject: str, code: str, recorded: str, observed: str | None, n
 
 def _architectures(contents: _Contents, target: Target, arch: str | None) -> Iterator[Observation]:
     """The architecture that was built for, and each one that targets.toml demands."""
-    there = sorted(contents.by_arch())
+    there = sorted({*contents.by_arch(), *(contents.awaiting if target.kind is Kind.OBJECT else ())})
     if not there and contents.ptx:
         there = [f"only PTX for {contents.ptx[0].target}, which the driver would compile when it is loaded"]
     told = ", ".join(there) or "no machine code"

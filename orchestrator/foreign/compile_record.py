@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orchestrator import manifest as manifests
-from orchestrator.closure import ChangedMeanwhile, ClosureReader, Lists
+from orchestrator.closure import ClosureReader, Lists
 from orchestrator.commands import Commands, split_preprocessor
 from orchestrator.digests import Digests
 from orchestrator.errors import BuildFailed, Missing
@@ -19,6 +19,7 @@ from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.made import Content
 from orchestrator.foreign.steps import Step, Tool
 from orchestrator.foreign.words import asking
+from orchestrator.meanwhile import ChangedMeanwhile
 from orchestrator.model import Absent, Action, Closure, Kind, Manifest, Product, Target, Tools
 from orchestrator.plan import options_files
 from orchestrator.process import run

@@ -120,9 +120,9 @@ def test_a_lock_with_marks_of_a_merge_names_the_line():
         parse_json(b'{\n "schema": "x",\n<<<<<<< HEAD\n')
 
 
-@given(damaged(seal({"seen": {"f": [1, 2, 3, 4, 5, D]}, "passed": [D], "answers": {"a": {}}})))
+@given(damaged(seal({"seen": {"f": [1, 2, 3, 4, 5, D]}, "passed": [D], "toolchains": {"a": {}}})))
 @example(NESTED)
-@example(b'{"seen": {"f": 1}, "passed": [1], "answers": {"a": []}}')
+@example(b'{"seen": {"f": 1}, "passed": [1], "toolchains": {"a": []}}')
 def test_a_damaged_cache_counts_as_none(tmp_path_factory, data):
     root = tmp_path_factory.mktemp("caches")
     (root / "build/cache").mkdir(parents=True)

@@ -1,0 +1,75 @@
+"""The files behind a host compiler: the driver that nvcc runs, the programs and libraries that do the work.
+
+gcc is a driver that starts cc1plus, as and ld. clang is one program, whose code lies in the libraries of LLVM
+that it loads. Either may stand behind a script.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from orchestrator.ask import ask
+from orchestrator.tidy import tidy
+
+_PROGRAMS = ("cc1plus", "cc1", "collect2", "lto-wrapper", "as", "ld", "ar")
+_FILES = ("liblto_plugin.so", "specs")
+_OF_LLVM = ("libclang", "libLLVM", "libLTO", "liblld")
+
+
+def host_components(
+    driver: str, number: int, path: str, environment: Mapping[str, str]
+) -> Iterable[tuple[str, str]]:
+    """Role and path of every file that takes part when ``driver``, the toolchain's ``number``-th, is run."""
+    prefix = f"host/{number}/"
+    chain = behind(driver)
+    yield f"{prefix}{Path(driver).name}", driver
+    yield from ((f"{prefix}behind/{place}", name) for place, name in enumerate(chain[1:]))
+    for name in (*_PROGRAMS, *_FILES):
+        option = "-print-file-name" if name in _FILES else "-print-prog-name"
+        answer = ask((driver, f"{option}={name}"), environment).strip()
+        full = answer if "/" in answer else shutil.which(answer, path=path) if answer else None
+        if full and Path(full).is_file():
+            yield f"{prefix}{name}", tidy(full)
+    for program in chain:
+        if is_clang(os.path.realpath(program)):
+            yield from ((f"{prefix}{name}", full) for name, full in _libraries_of_llvm(program))
+
+
+def behind(program: str) -> list[str]:
+    """``program``, and if it is a script the files that it names by their full paths, and so on."""
+    chain: list[str] = []
+    queue = [program]
+    while queue:
+        name = queue.pop(0)
+        if name in chain:
+            continue
+        chain.append(name)
+        try:
+            with Path(name).open("rb") as file:
+                text = file.read(1 << 16)
+        except OSError:  # it may be run, not read; its digest cannot be taken either, which is told
+            continue
+        if text.startswith(b"#!"):
+            names = re.findall(r"(?<![\w.])/[\w./+-]+", text.decode("utf-8", "replace"))
+            queue += [n for n in names if Path(n).is_file()]
+    return chain
+
+
+def is_clang(program: str) -> bool:
+    """Whether a compiler is clang, by its name."""
+    return Path(program).name.startswith("clang")
+
+
+def _libraries_of_llvm(program: str) -> Iterable[tuple[str, str]]:
+    """Those in which clang's code lies; one that is not found is named too, and cannot be read then."""
+    from orchestrator.loader import libraries_of  # takes a while to import, and gcc needs no such thing
+
+    if Path(program).read_bytes()[:4] != b"\x7fELF":
+        return
+    for library in libraries_of(Path(os.path.realpath(program)), {}):
+        if library.name.startswith(_OF_LLVM):
+            yield library.name, library.path or f"/nowhere/{library.name}"
