@@ -195,7 +195,8 @@ def _builds(files: Sequence[Found], uses: _Uses) -> list[Copy]:
     for file in files:
         digest = file.traces.digest
         if not used:
-            state, why = CopyState.UNKNOWN, f"one of {builds} builds; --program tells which one is used"
+            told = f"one of {builds} builds" if builds > 1 else f"one build, at {len(files)} places"
+            state, why = CopyState.UNKNOWN, f"{told}; --program tells which one is used"
         elif digest not in used:
             state, why = CopyState.STALE, "not the build that is used" + _same_device(file, files, used)
         elif len(used) > 1 and not uses.certain(file):

@@ -37,8 +37,16 @@ def command(folders: tuple[Path, ...], programs: tuple[Path, ...], processes: bo
 
     Files that no target claims are grouped by name, where a name occurs more than once. With --program, say
     which of them is linked into it or would be loaded by it, and why. Earlier artifacts in the project's own
-    store count as stale only where a program uses them. Exit codes: 1 something is stale; 3 nothing is, but
-    a file could not be read or a program's library was not found.
+    store count as stale only where a program uses them. With --processes, say which running processes map a
+    target's code: told by content, under any name, also where the file was deleted since.
+
+    \b
+    Examples:
+      freshproof audit --program target/release/app
+      freshproof audit /opt/app/lib build --processes
+
+    Exit codes: 1 something is stale; 3 nothing is, but a file could not be read or a program's library was
+    not found.
     """
     workspace = _workspace()
     originals = originals_of(workspace, admit(workspace.root, ()).verdicts) if workspace else ()

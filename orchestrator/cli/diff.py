@@ -32,6 +32,14 @@ _MOST_SECTIONS = 12
 def command(before: Path, after: Path, every: bool, as_json: bool) -> int:
     """Compare the files BEFORE and AFTER: which kernels changed and why, host code, texts that came or went.
 
+    Any two files that `freshproof inspect` reads. Why a kernel changed is told by its parts: code, data it
+    refers to, functions it calls, and each measure with both values. The last line is the answer.
+
+    \b
+    Examples:
+      freshproof diff old/libapp.so new/libapp.so
+      freshproof diff --json before.cubin after.cubin | jq -r .summary
+
     Exit codes: 0 the same, but for noise that differs from run to run of one compile; 1 different.
     """
     difference = compare(_held(before), _held(after))
@@ -80,12 +88,20 @@ def _listed(parts: tuple[tuple[str, Change], ...]) -> str:
 
 def _kernels_told(changes: tuple[KernelChange, ...]) -> str:
     """Machine code speaks for the file where there is any, so that PTX of the same kernels is not counted
-    again.
+    again. Device functions that have code of their own are told where one of them is not the same.
     """
-    machine = [change for change in changes if change.function and change.function.kernel]
-    counted = machine or changes
-    counts = Counter(change.change for change in counted)
-    told = [f"{counts[Change.CHANGED]} of {len(counted)} kernels changed"]
+    machine = [change for change in changes if change.function]
+    kernels = [change for change in machine if change.function and change.function.kernel]
+    others = [change for change in machine if change not in kernels]
+    told = _counted("kernels", kernels if machine else list(changes))
+    if any(change.change is not Change.SAME for change in others):
+        told += f"; {_counted('device functions', others)}"
+    return told
+
+
+def _counted(what: str, changes: list[KernelChange]) -> str:
+    counts = Counter(change.change for change in changes)
+    told = [f"{counts[Change.CHANGED]} of {len(changes)} {what} changed"]
     told += [f"{counts[kind]} {kind}" for kind in (Change.ADDED, Change.REMOVED) if counts[kind]]
     return ", ".join(told)
 
@@ -113,7 +129,7 @@ def _kernel_table(changes: list[KernelChange]) -> Table:
     for change in changes:
         add_row(
             table,
-            demangle(change.name),
+            _named(change),
             change.arch,
             str(change.change),
             _both(change, lambda function: number(function.registers)),
@@ -122,6 +138,11 @@ def _kernel_table(changes: list[KernelChange]) -> Table:
             ", ".join(change.reasons),
         )
     return table
+
+
+def _named(change: KernelChange) -> str:
+    name = demangle(change.name)
+    return name if change.function is None or change.function.kernel else f"{name}  (device function)"
 
 
 def _both(change: KernelChange, show: Callable[[Function], str]) -> str:
@@ -135,7 +156,7 @@ def _as_json(before: Path, after: Path, difference: Difference) -> dict[str, Any
     for plain, change in zip(fields["kernels"], difference.kernels, strict=True):
         plain["demangled"] = demangle(change.name)
     return {
-        "schema": 1,
+        "schema": "freshproof/diff/1",
         "before": str(before),
         "after": str(after),
         "summary": summary_line(difference),

@@ -47,10 +47,18 @@ def command(
     else as "?".
 
     With --find, say where a text still stands: in which section, symbol or unpacked entry. It is sought in
-    the bytes, where names of C++ functions stand mangled. Offsets count from the start of the file, or of the
-    part that is named. A file that cannot be read does not keep the others from being shown. Exit codes: 1
-    the text was not found, 2 a file is damaged or of no known kind, 3 the text may be in parts that cannot
-    be read.
+    all bytes, and in names of C++ functions as the source spells them. Offsets count from the start of the
+    file, or of the part that is named. A file that cannot be read does not keep the others from being shown.
+
+    \b
+    Examples:
+      freshproof inspect build/bin/kernels.cubin
+      freshproof inspect --find pin_abc target/release/build/*/out/*.a
+      freshproof inspect --find '/cudaHostRegister|v[0-9]+-debug/' libapp.so
+      freshproof inspect --json app | jq '.files[].pieces[].functions[].registers'
+
+    Exit codes: 1 the text was not found, 2 a file is damaged or of no known kind, 3 the text may be in parts
+    that cannot be read.
     """
     unread = _Unread()
     if sought is not None:
@@ -59,7 +67,11 @@ def command(
     reports = unread.each(files, lambda path: _read(path, texts, digests))
     if as_json:
         shown = [report.as_json() for report in reports]
-        click.echo(json.dumps({"schema": 1, "files": shown, "unreadable": unread.as_json()}, indent=2))
+        click.echo(
+            json.dumps(
+                {"schema": "freshproof/inspect/1", "files": shown, "unreadable": unread.as_json()}, indent=2
+            )
+        )
     else:
         console = result_console()
         for report in reports:
@@ -202,7 +214,7 @@ def _find(files: tuple[Path, ...], sought: str, as_json: bool, unread: _Unread) 
     pattern = text_pattern(sought)
     results = dict(unread.each(files, lambda path: (path, _searched(path, pattern))))
     if as_json:
-        document = {"schema": 1, "sought": sought, "files": _found_json(results)}
+        document = {"schema": "freshproof/find/1", "sought": sought, "files": _found_json(results)}
         click.echo(json.dumps({**document, "unreadable": unread.as_json()}, indent=2))
     else:
         _show_found(results)

@@ -99,13 +99,15 @@ def spills(function: Function) -> str:
 def kernel_table(pieces: Sequence[PieceSummary]) -> Table:
     """One row for each function of machine code. Columns that no function fills are left out."""
     blocks = {entry.name: entry.min_blocks for piece in pieces for entry in piece.ptx_entries}
+    members = {member for piece in pieces if piece.functions if (member := _member(piece.place))}
     headers = (
-        "Kernel", "Arch", ">Registers", ">Spills st/ld", ">Frame", ">Stack", ">Shared", ">Constant",
+        "Kernel", "Member", "Arch", ">Registers", ">Spills st/ld", ">Frame", ">Stack", ">Shared", ">Constant",
         ">Threads", ">Min blocks", ">Register limit", ">Cluster", ">Code",
     )  # fmt: skip
     rows = [
         (
             one.demangled if one.kernel else f"{one.demangled}  (device function)",
+            _member(piece.place) if len(members) > 1 else "",
             f"{piece.arch}{' rdc' if piece.relocatable else ''}",
             number(one.registers),
             spills(one),
@@ -143,6 +145,11 @@ def ptx_table(pieces: Iterable[PieceSummary]) -> Table:
     return _filled(headers, rows)
 
 
+def _member(place: str) -> str:
+    """The archive's member that a piece lies in."""
+    return place[1:].partition(")")[0] if place.startswith("(") else ""
+
+
 def _min_blocks(function: Function, told: Mapping[str, int | None]) -> str:
     """Cubins do not hold it; PTX of the same kernel in the same file does."""
     if not function.max_threads:
@@ -172,6 +179,8 @@ class _Group:
     registers: int = 0
     spilling: int = 0
     unknown: int = 0
+    constant: int = 0
+    globals: int = 0
 
 
 def code_table(pieces: Iterable[PieceSummary]) -> Table:
@@ -184,7 +193,7 @@ def code_table(pieces: Iterable[PieceSummary]) -> Table:
             _count(groups.setdefault(key, _Group()), piece)
     table = new_table(
         "Code", "Arch", "Packed", "Toolkit", ">Entries", ">Stored", ">Size", ">Kernels", ">Most registers",
-        ">Spilling",
+        ">Spilling", ">Constant data", ">Global data",
     )  # fmt: skip
     for (form, arch, packed, toolkit), group in sorted(groups.items()):
         spilling = f"{group.spilling:,}" + (f" + {group.unknown:,} unknown" if group.unknown else "")
@@ -200,6 +209,8 @@ def code_table(pieces: Iterable[PieceSummary]) -> Table:
             f"{group.kernels:,}",
             f"{group.registers:,}" if group.registers else "",
             spilling if form.startswith("cubin") else "",
+            f"{group.constant:,}" if form.startswith("cubin") else "",
+            f"{group.globals:,}" if form.startswith("cubin") else "",
         )
     return table
 
@@ -211,4 +222,6 @@ def _count(group: _Group, piece: PieceSummary) -> None:
     group.kernels += sum(function.kernel for function in piece.functions) + len(piece.ptx_entries)
     group.registers = max([group.registers, *(one.registers or 0 for one in piece.functions)])
     group.spilling += sum(bool(one.spill_stores or one.spill_loads) for one in piece.functions)
+    group.constant += piece.constant_bytes
+    group.globals += piece.global_bytes
     group.unknown += sum(one.spill_stores is None for one in piece.functions)

@@ -11,6 +11,7 @@ from typing import TypeVar
 from orchestrator.objects.code import CodeDigest, read_code, stable_name
 from orchestrator.objects.contents import DEVICE_FORMS, HOST_FORMS, Form, OpenMember, Piece, walk
 from orchestrator.objects.cubin import read_cubin
+from orchestrator.objects.demangle import demangle
 from orchestrator.objects.digests import file_digest, host_sections, normalised_digest, unstamped
 from orchestrator.objects.elf import SHT_NOBITS, read_elf
 from orchestrator.objects.function import Function
@@ -124,7 +125,8 @@ class Holdings:
             elf = read_elf(piece.data)
             self._take_stamps(read_stamps(elf))
             for name, digest in host_sections(elf):
-                self.host.setdefault(f"{piece.place} {name}".strip(), []).append(digest)
+                if name:  # the first section of every file is none
+                    self.host.setdefault(f"{piece.place} {name}".strip(), []).append(digest)
 
     def _take_cubin(self, piece: Piece) -> None:
         cubin = read_cubin(piece.data, piece.arch)
@@ -225,7 +227,9 @@ def _reasons(before: Kernel | None, after: Kernel | None) -> tuple[str, ...]:
         told.append("data it refers to")
     calls, were = dict(new.calls), dict(old.calls)
     told += [
-        f"callee {name}" for name in sorted(calls.keys() | were.keys()) if calls.get(name) != were.get(name)
+        f"callee {demangle(name)}"
+        for name in sorted(calls.keys() | were.keys())
+        if calls.get(name) != were.get(name)
     ]
     return tuple(told)
 

@@ -18,6 +18,8 @@ from orchestrator.objects.window import Bytes, Malformed, inside, printable
 
 _TOOL_NOTE, _CUDA_NOTE = 2000, 1000
 _TOOL_WORDS = struct.Struct("<6I")
+_CONSTANT = ".nv.constant3"
+_GLOBAL = (".nv.global", ".nv.global.init")
 _SM_SHIFT_SINCE_ABI = 8  # from this ABI version on, the SM number stands in bits 8-15 of e_flags
 
 
@@ -53,6 +55,19 @@ class Cubin:
     def code_bytes(self) -> int:
         """Bytes of machine code in all functions."""
         return sum(function.code_bytes for function in self.functions)
+
+    @property
+    def constant_bytes(self) -> int:
+        """Of ``__constant__`` variables."""
+        return self._bytes_of(_CONSTANT)
+
+    @property
+    def global_bytes(self) -> int:
+        """Of ``__device__`` variables and of strings."""
+        return self._bytes_of(*_GLOBAL)
+
+    def _bytes_of(self, *names: str) -> int:
+        return sum(section.size for section in self.elf.sections if section.name in names)
 
     @property
     def relocatable(self) -> bool:

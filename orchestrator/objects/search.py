@@ -13,7 +13,17 @@ import regex
 from orchestrator.errors import ConfigurationError
 from orchestrator.objects.contents import HOST_FORMS, Form, OpenMember, Piece, walk
 from orchestrator.objects.cubin import read_cubin
-from orchestrator.objects.elf import SHT_NOBITS, STT_CUDA_OBJECT, STT_OBJECT, Elf, Section, read_elf
+from orchestrator.objects.demangle import demangle
+from orchestrator.objects.elf import (
+    SHT_DYNSYM,
+    SHT_NOBITS,
+    SHT_SYMTAB,
+    STT_CUDA_OBJECT,
+    STT_OBJECT,
+    Elf,
+    Section,
+    read_elf,
+)
 from orchestrator.objects.ptx import ptx_strings, read_ptx
 from orchestrator.objects.window import Bytes, printable
 
@@ -103,7 +113,7 @@ def search(
 
 
 def _hits(piece: Piece, pattern: Pattern) -> Iterator[Hit]:
-    _check(piece)
+    names = _names(piece)
     places: _Places | None = None
     within = piece.place and "that part"
     for start, end in _found(pattern, piece.data):
@@ -117,16 +127,38 @@ def _hits(piece: Piece, pattern: Pattern) -> Iterator[Hit]:
             for start, end in _found(pattern, text):
                 place = f"{piece.place} string {name}".strip()
                 yield Hit(place, start, _excerpt(text, start, end, _WHOLE), "the string")
+    for name in names:
+        yield from _spelled(piece, name, pattern)
 
 
-def _check(piece: Piece) -> None:
-    """Read the piece as `inspect` does, so that a damaged one is noticed even where the text is not in it."""
+def _names(piece: Piece) -> tuple[str, ...]:
+    """Mangled names of a piece's symbols, each once.
+
+    The piece is read as `inspect` does, so that a damaged one is noticed even where the text is not in it.
+    """
     if piece.sealed:
-        return
+        return ()
     if piece.form is Form.CUBIN:
-        read_cubin(piece.data, piece.arch)
+        found = [symbol.name for symbol in read_cubin(piece.data, piece.arch).symbols]
     elif piece.form is Form.PTX:
-        read_ptx(piece.data)
+        found = [entry.name for entry in read_ptx(piece.data).entries]
+    elif piece.form in HOST_FORMS:
+        elf = read_elf(piece.data)
+        found = [symbol.name for table in (SHT_SYMTAB, SHT_DYNSYM) for symbol in elf.symbols(table)]
+    else:
+        found = []
+    return tuple(dict.fromkeys(name for name in found if name.startswith("_Z")))
+
+
+def _spelled(piece: Piece, name: str, pattern: Pattern) -> Iterator[Hit]:
+    """A hit in a name as the source spells it, unless the mangled one in the bytes is a hit itself."""
+    text = demangle(name)
+    if text != name and pattern.search(text.encode(), timeout=_SECONDS):
+        raw = name.encode()
+        if not pattern.search(raw, timeout=_SECONDS):
+            there = re.search(re.escape(raw), piece.data)
+            at = there.start() if there else 0
+            yield Hit(f"{piece.place} name {name}".strip(), at, text, piece.place and "that part")
 
 
 def _found(pattern: Pattern, data: Bytes) -> Iterator[tuple[int, int]]:

@@ -37,6 +37,8 @@ class PieceSummary:
     toolkit: str = ""
     tools: tuple[Tool, ...] = ()
     functions: tuple[Function, ...] = ()
+    constant_bytes: int = 0
+    global_bytes: int = 0
     ptx_entries: tuple[PtxEntry, ...] = ()
     stamps: tuple[Stamp, ...] = ()
     registrations: tuple[Registration, ...] = ()
@@ -82,6 +84,8 @@ def _read(piece: Piece, plain: PieceSummary) -> PieceSummary:
             toolkit=toolkit,
             tools=cubin.tools,
             functions=cubin.functions,
+            constant_bytes=cubin.constant_bytes,
+            global_bytes=cubin.global_bytes,
             stamps=cubin.stamps,
         )
     if piece.form is Form.PTX:

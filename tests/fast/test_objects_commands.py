@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,28 @@ def test_find() -> None:
         invoke("inspect", "--find", "pin_xyz", OBJECTS / "none.fatbin", OBJECTS / "lto.fatbin")
     with pytest.raises(ConfigurationError, match="no regular expression"):
         invoke("inspect", "--find", "/(/", OBJECTS / "none.fatbin")
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("add<float>", 5),
+        ("/^void add<float>\\(.*int\\)$/", 5),
+        ("_Z3addIfEvPT_PKS0_i", 0),
+        ("add<double>", None),
+    ],
+)
+def test_find_in_names_as_the_source_spells_them(text: str, places: int | None) -> None:
+    """The mangled name is found in the bytes; a name is not told twice for one place."""
+    if places is None:
+        with pytest.raises(AnswerIsNo):
+            invoke("inspect", "--find", text, OBJECTS / "none.fatbin")
+        return
+    _code, shown = invoke("inspect", "--find", text, OBJECTS / "none.fatbin", OBJECTS / "rdc.o")
+    told = [line for line in shown.splitlines() if "name _Z3addIfEvPT_PKS0_i" in line]
+    assert len(told) == places
+    assert all("'void add<float>(float*, float const*, int)'" in line for line in told)
+    assert shown
 
 
 @pytest.mark.parametrize("text", ["", "//", "/a*/", r"/\b/", "/(?=p)/"])
@@ -228,3 +251,35 @@ def test_a_file_of_no_known_kind_is_not_read_to_its_end(
     monkeypatch.setattr("orchestrator.cli.inspect.file_digest", read_all)
     with pytest.raises(ConfigurationError, match="none of the kinds"):
         invoke("inspect", written(tmp_path, "other", b"nothing known"))
+
+
+DOCUMENTS = {
+    "freshproof/inspect/1": ["inspect", "--digests", "--texts", OBJECTS / "none.fatbin"],
+    "freshproof/find/1": ["inspect", "--find", "pin_abc", OBJECTS / "none.fatbin"],
+    "freshproof/diff/1": ["diff", OBJECTS / "sm_90.cubin", OBJECTS / "sm_75.cubin"],
+    "freshproof/audit/1": ["audit", OBJECTS],
+}
+
+
+def names_in(value: object) -> set[str]:
+    """Every key of a document, at any depth."""
+    if isinstance(value, dict):
+        return set(value).union(*map(names_in, value.values()))
+    return set().union(*map(names_in, value)) if isinstance(value, list) else set()
+
+
+@pytest.mark.parametrize("schema", DOCUMENTS)
+def test_documents_are_described(schema: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every key that a document has stands in manifests/README.md, in the row of its schema or below."""
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "manifests" / "README.md").read_text()
+    (row,) = [line for line in text.splitlines() if f"`{schema}`" in line]
+    piece = text.split("A piece of `inspect` is")[1]
+    document = json.loads(invoke(*DOCUMENTS[schema], "--json")[1])
+    assert document.pop("schema") == schema
+    told = set(re.findall(r"`(\w+)`", row))
+    assert set(document) <= told
+    assert names_in(document) <= told | set(re.findall(r"`(\w+)`", piece)) | DIGESTS
+
+
+DIGESTS = {"file", "normalised", "unstamped", "device"}
