@@ -4,8 +4,8 @@
 
 Stages: facts, build, verify, gate, bench, large, cold, largest, device (the tests), circuits (proofs of the
 test data and of synthetic circuits, for other verifiers), ntt, sanitize. No network is needed. Each stage's
-output goes to OUT/STAGE.txt; OUT/summary.json holds times and results, OUT/proofs.tar.gz the proofs with their
-keys. Exit code 1 if a stage failed.
+output goes to OUT/STAGE.txt; OUT/summary.json holds times and results, OUT/proofs.tar.gz the proofs with
+their keys. Exit code 1 if a stage failed.
 """
 
 from __future__ import annotations
