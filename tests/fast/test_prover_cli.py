@@ -1,40 +1,17 @@
-"""`groth16`: exit codes, messages, files whole or absent; the worker's side of the protocol."""
+"""`groth16`: exit codes and messages."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 
-import pytest
-
-from orchestrator.errors import ConfigurationError
 from orchestrator.model import Admission, Admitted, Finding, Kind, Link, State, Verdict
-from orchestrator.protocol import Answer, Failure, Ready, check_answer, parse_message
 from prover import loading
-from prover.cli import DETERMINISTIC, main
-from prover.output import write_all
+from prover.cli import DETERMINISTIC
 
 ROOT = Path(__file__).parents[2]
 BLS, BN = ROOT / "tests/data/bls12381", ROOT / "tests/data/bn128"
-
-
-@pytest.fixture
-def groth16(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Run the command in this process: exit code, standard output, standard error."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["groth16", *map(str, arguments)])
-        with pytest.raises(SystemExit) as caught:
-            main()
-        out, err = capsys.readouterr()
-        return int(caught.value.code or 0), out, err
-
-    return run
 
 
 def prove_arguments(folder: Path, out: Path, *more: object, backend: str = "reference") -> list[object]:
@@ -137,6 +114,16 @@ def test_mistakes_are_messages(groth16, tmp_path: Path) -> None:
     code, _, err = groth16(*arguments)
     assert code == 2 and "is for bn254" in err
     assert groth16("prove")[0] == 2
+
+
+def test_prove_tells_the_way_from_the_key_file_to_the_first_proof(groth16, tmp_path: Path) -> None:
+    code, out, err = groth16(*prove_arguments(BLS, tmp_path, "--json"))
+    cold = json.loads(out)["cold_start"]
+    assert code == 0
+    assert cold["total_ns"] > json.loads(out)["total_ns"]
+    assert cold["spans"][0]["name"] == "key read"
+    assert set(cold["before_ns"]) == {"process start", "gate"}
+    assert "key file to first proof" in err and "process start (before it)" in err
 
 
 # --- no way around the gate -----------------------------------------------------------------------------
@@ -264,187 +251,3 @@ def test_synth_makes_what_it_is_asked_for(groth16, tmp_path: Path) -> None:
 def test_info_on_something_else_is_refused(groth16, tmp_path: Path) -> None:
     assert groth16("info", __file__)[0] == 2
     assert groth16("info", tmp_path / "nothing")[0] == 8
-
-
-# --- files together or not at all -----------------------------------------------------------------------
-
-
-def test_both_files_or_none(tmp_path: Path, monkeypatch) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    write_all({first: "1", second: "2"})
-    assert (first.read_text(), second.read_text()) == ("1", "2")
-    replace = Path.replace
-
-    def failing(self: Path, target: Path) -> Path:
-        if target == second:
-            raise OSError(28, "No space left on device")
-        return replace(self, target)
-
-    monkeypatch.setattr(Path, "replace", failing)
-    with pytest.raises(ConfigurationError, match=r"second: cannot be written: No space"):
-        write_all({first: "3", second: "4"})
-    assert (first.read_text(), second.read_text()) == ("1", "2")
-    with pytest.raises(ConfigurationError):
-        write_all({tmp_path / "new": "5", second: "6"})
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["first", "second"]
-
-
-def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    for target in (tmp_path / "folder", Path("/dev/null"), tmp_path / "missing" / "x"):
-        with pytest.raises(ConfigurationError, match="cannot be written"):
-            write_all({tmp_path / "first": "1", target: "2"})
-    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
-
-
-# --- the worker -----------------------------------------------------------------------------------------
-
-
-class Started:
-    """A worker process as the orchestrator starts it."""
-
-    def __init__(self, cache: Path, *arguments: object, **variables: str) -> None:
-        self.fd, theirs = os.pipe()
-        env = {
-            **os.environ,
-            "FRESHPROOF_FD": str(theirs),
-            "FRESHPROOF_NONCE": "abc",
-            "FRESHPROOF_ARTIFACTS": "{}",
-            "PYTHONPYCACHEPREFIX": str(cache),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            **variables,
-        }
-        argv = [sys.executable, "-m", "prover", "worker", *map(str, arguments)]
-        self.process = subprocess.Popen(
-            argv, env=env, pass_fds=(theirs,), stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
-        )
-        os.close(theirs)
-        self.answers = os.fdopen(self.fd, "rb")
-
-    def ask(self, request: bytes) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(request + b"\n")
-        self.process.stdin.flush()
-
-    def end(self) -> int:
-        self.process.communicate(timeout=30)
-        self.answers.close()
-        return self.process.returncode
-
-
-def worker_files(backend: str = "reference") -> tuple[object, ...]:
-    return ("--zkey", BLS / "mul.zkey", "--wtns", BLS / "mul.wtns", "--backend", backend)
-
-
-def test_worker_serves_samples_and_says_what_it_runs(tmp_path: Path) -> None:
-    worker = Started(tmp_path, *worker_files())
-    ready = parse_message(worker.answers.readline())
-    assert isinstance(ready, Ready) and ready.nonce == "abc" and ready.loaded == () and ready.device is None
-    sources = {source.path: source.digest for source in ready.sources}
-    for path in (
-        "prover/__main__.py",
-        "prover/groth16.py",
-        "prover/reference.py",
-        "prover/worker.py",
-        "orchestrator/errors.py",
-    ):
-        assert sources[path] == "sha256:" + hashlib.sha256((ROOT / path).read_bytes()).hexdigest()
-    digest = "sha256:" + hashlib.sha256((BLS / "mul.zkey").read_bytes()).hexdigest()
-    assert ready.work["key_digest"] == digest and ready.work["constraints"] == 1
-    assert "numpy" in ready.versions
-    for index, warmup in ((0, b"true"), (1, b"false")):
-        worker.ask(b'{"op": "sample", "index": %d, "warmup": %s}' % (index, warmup))
-        answer = parse_message(worker.answers.readline())
-        assert isinstance(answer, Answer)
-        check_answer(answer, index, 0, 1 << 63)
-        assert answer.check.by.startswith("py-arkworks") and answer.spans
-    worker.ask(b'{"op": "close"}')
-    assert worker.end() == 0
-
-
-def test_a_cold_sample_begins_with_the_key_file(tmp_path: Path) -> None:
-    worker = Started(tmp_path, *worker_files(), "--cold")
-    ready = parse_message(worker.answers.readline())
-    assert isinstance(ready, Ready) and ready.work["timed from"] == "key file"
-    for index in range(2):
-        sent_ns = time.monotonic_ns()
-        worker.ask(b'{"op": "sample", "index": %d, "warmup": false}' % index)
-        answer = parse_message(worker.answers.readline())
-        assert isinstance(answer, Answer) and answer.check.passed
-        check_answer(answer, index, sent_ns, time.monotonic_ns())
-        names = [span.name for span in answer.spans]
-        opening = ["key read", "verification key", "code loaded", "points checked"]
-        assert names[: len(opening)] == opening and "msm a_query" in names
-    worker.ask(b'{"op": "close"}')
-    assert worker.end() == 0
-
-
-def test_a_memory_limit_for_a_backend_without_a_gpu_is_refused(tmp_path: Path) -> None:
-    worker = Started(tmp_path, *worker_files(), "--gpu-memory", "24")
-    failure = parse_message(worker.answers.readline())
-    assert isinstance(failure, Failure) and failure.exit_code == 2
-    assert "the reference backend uses no GPU memory" in failure.message
-    assert worker.end() == 2
-
-
-def test_prove_tells_the_way_from_the_key_file_to_the_first_proof(groth16, tmp_path: Path) -> None:
-    code, out, err = groth16(*prove_arguments(BLS, tmp_path, "--json"))
-    cold = json.loads(out)["cold_start"]
-    assert code == 0
-    assert cold["total_ns"] > json.loads(out)["total_ns"]
-    assert cold["spans"][0]["name"] == "key read"
-    assert set(cold["before_ns"]) == {"process start", "gate"}
-    assert "key file to first proof" in err and "process start (before it)" in err
-
-
-def test_worker_ends_with_its_input(tmp_path: Path) -> None:
-    worker = Started(tmp_path, *worker_files())
-    worker.answers.readline()
-    assert worker.end() == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (worker_files("host"), 5, "names no admitted artifact host-bls12_381"),
-        (("--zkey", BLS / "none.zkey", *worker_files()[2:]), 8, "none.zkey: no such file"),
-        ((*worker_files()[:2], "--wtns", BN / "mul.wtns", *worker_files()[4:]), 2, "is for bn254"),
-    ],
-    ids=["not admitted", "no key", "wrong witness"],
-)
-def test_worker_reports_failures_with_their_exit_code(
-    arguments: tuple[object, ...], code: int, words: str, tmp_path: Path
-) -> None:
-    worker = Started(tmp_path, *arguments)
-    failure = parse_message(worker.answers.readline())
-    assert isinstance(failure, Failure) and failure.exit_code == code and words in failure.message
-    assert worker.end() == code
-
-
-def test_worker_refuses_an_unknown_request(tmp_path: Path) -> None:
-    worker = Started(tmp_path, *worker_files())
-    worker.answers.readline()
-    worker.ask(b'{"op": "dance"}')
-    failure = parse_message(worker.answers.readline())
-    assert isinstance(failure, Failure) and "dance" in failure.message
-    assert worker.end() == 6
-
-
-def test_worker_refuses_modules_that_may_have_run_from_bytecode(tmp_path: Path) -> None:
-    """The trap: a .pyc whose source has the recorded size and time runs, whatever the source says."""
-    subprocess.run(
-        [sys.executable, "-c", "import prover.cli, prover.worker"],
-        env={**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""},
-        check=True,
-        cwd=ROOT,
-    )
-    worker = Started(tmp_path, *worker_files())
-    failure = parse_message(worker.answers.readline())
-    assert isinstance(failure, Failure) and failure.exit_code == 5 and ".pyc" in failure.message
-    assert worker.end() == 5
-
-
-def test_worker_without_a_descriptor_says_what_it_is_for(groth16, monkeypatch) -> None:
-    monkeypatch.delenv("FRESHPROOF_FD", raising=False)
-    code, _, err = groth16("worker", *worker_files())
-    assert code == 2 and "groth16 prove" in err

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from orchestrator.errors import ConfigurationError, FreshproofError, Missing
-from prover.formats.container import MalformedFile, first_not_below
+from orchestrator.errors import ConfigurationError, Missing
+from prover.formats.container import MalformedFile
 from prover.formats.points import decode_g1, decode_g2, encode_g1, encode_g2
 from prover.formats.r1cs import read_r1cs, write_r1cs
 from prover.formats.snarkjs import (
-    MalformedJson,
-    proof_json,
-    public_json,
-    read_proof,
-    read_public,
     read_verification_key,
-    verification_key_json,
 )
 from prover.formats.wtns import read_wtns, require_match, write_wtns
 from prover.formats.zkey import COEF, read_zkey
@@ -99,24 +89,6 @@ def test_real_circuit_and_witness_are_read_and_written_back_the_same(curve: Curv
     write_r1cs(tmp_path / "c", system)
     ours, theirs = File((tmp_path / "c").read_bytes()), load(curve, "pow5.r1cs")
     assert ours[2] == theirs[2], "the constraints, byte for byte"
-
-
-@both_curves
-def test_json_is_written_byte_for_byte_as_snarkjs_does(curve: Curve) -> None:
-    folder = DATA / curve.file_name
-    named, proof = read_proof(folder / "pow5_proof.json")
-    assert named == curve
-    assert proof_json(curve, proof) == (folder / "pow5_proof.json").read_text()
-    signals = read_public(folder / "pow5_public.json")
-    assert public_json(signals) == (folder / "pow5_public.json").read_text()
-    assert public_json([]) == "[]"
-
-
-def test_verification_key_survives_writing(tmp_path: Path) -> None:
-    vk = read_verification_key(DATA / "bls12381" / "mul_vk.json")
-    path = tmp_path / "vk.json"
-    path.write_text(verification_key_json(vk))
-    assert read_verification_key(path) == vk
 
 
 @both_curves
@@ -348,114 +320,3 @@ def test_circuit_faults_are_refused(curve: Curve, tmp_path: Path) -> None:
     file = load(curve, "mul.r1cs")
     file.sections.append([4, bytearray(b"\1\0\0\0")])
     refused(tmp_path, read_r1cs, file.bytes(), "custom gates")
-
-
-# --- JSON ---------------------------------------------------------------------------------------------------
-
-BAD_PROOFS = {
-    "empty": ("", "not JSON"),
-    "not UTF-8": ("\udcff", "not JSON"),
-    "a list": ("[]", "not a JSON object"),
-    "another protocol": ('{"protocol": "plonk"}', "protocol"),
-    "another curve": ('{"protocol": "groth16", "curve": "bls12377"}', "bls12377"),
-    "no point": ('{"protocol": "groth16", "curve": "bn128"}', "pi_a"),
-    "a number without quotes": ('{"protocol": "groth16", "curve": "bn128", "pi_a": [1, "2", "1"]}', "quotes"),
-    "a sign": ('{"protocol": "groth16", "curve": "bn128", "pi_a": ["-1", "2", "1"]}', "decimal"),
-    "a leading zero": ('{"protocol": "groth16", "curve": "bn128", "pi_a": ["01", "2", "1"]}', "decimal"),
-    "an endless number": (
-        '{"protocol": "groth16", "curve": "bn128", "pi_a": ["' + "9" * 5000 + '", "2", "1"]}',
-        "decimal",
-    ),
-    "z not 1": ('{"protocol": "groth16", "curve": "bn128", "pi_a": ["1", "2", "2"]}', "z is not 1"),
-    "a name twice": ('{"protocol": "groth16", "protocol": "groth16"}', "twice"),
-    "deep nesting": ("[" * 100_000, "nested more than 8 deep"),
-}
-
-
-@pytest.mark.parametrize("name", BAD_PROOFS)
-def test_proof_that_is_no_proof_is_refused(name: str, tmp_path: Path) -> None:
-    text, words = BAD_PROOFS[name]
-    path = tmp_path / "p.json"
-    path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(MalformedJson) as caught:
-        read_proof(path)
-    assert any(word in str(caught.value) for word in words.split("|")), str(caught.value)
-
-
-def test_verification_key_with_a_false_count_is_refused(tmp_path: Path) -> None:
-    text = (DATA / "bn128" / "mul_vk.json").read_text().replace('"nPublic": 1', '"nPublic": 2')
-    path = tmp_path / "vk.json"
-    path.write_text(text)
-    with pytest.raises(MalformedJson, match="nPublic = 2 needs 3"):
-        read_verification_key(path)
-
-
-# --- any bytes ----------------------------------------------------------------------------------------------
-
-ANY_FILE = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-READERS = {"mul.zkey": read_zkey, "mul.wtns": read_wtns, "mul.r1cs": read_r1cs}
-
-
-def read_whatever(tmp_path: Path, reader, data: bytes) -> None:
-    """Accepting is fine (the change may be harmless); anything but a typed error is not."""
-    path = tmp_path / "any"
-    path.write_bytes(data)
-    try:
-        reader(path)
-    except FreshproofError as error:
-        assert str(path) in error.what and error.remedy
-
-
-@pytest.mark.parametrize("name", READERS)
-@ANY_FILE
-@given(data=st.data())
-def test_mutated_files_are_read_or_refused(name: str, tmp_path: Path, data: st.DataObject) -> None:
-    original = bytearray((DATA / "bn128" / name).read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, len(original) - 1))
-        original[at : at + data.draw(st.integers(0, 8))] = data.draw(st.binary(max_size=8))
-        if not original:
-            break
-    read_whatever(tmp_path, READERS[name], bytes(original))
-
-
-@pytest.mark.parametrize("name", READERS)
-@ANY_FILE
-@given(tail=st.binary(max_size=200), count=st.integers(0, 2**32 - 1), kind=st.integers(0, 12))
-def test_arbitrary_sections_are_refused(
-    name: str, tmp_path: Path, tail: bytes, count: int, kind: int
-) -> None:
-    head = (DATA / "bn128" / name).read_bytes()[:8]
-    entry = struct.pack("<IIQ", count, kind, len(tail))
-    read_whatever(tmp_path, READERS[name], head + entry + tail)
-
-
-@given(
-    rows=st.lists(st.integers(0, 2**256 - 1), max_size=20),
-    width=st.sampled_from([32, 48]),
-    near=st.booleans(),
-)
-def test_range_check_agrees_with_integers(rows: list[int], width: int, near: bool) -> None:
-    modulus = BN254.q if width == 32 else BLS12_381.q
-    values = [(modulus - 2 + v % 4) if near else v for v in rows]
-    words = np.frombuffer(b"".join(v.to_bytes(width, "little") for v in values), np.uint8).reshape(-1, width)
-    expected = next((i for i, v in enumerate(values) if v >= modulus), None)
-    assert first_not_below(words, modulus) == expected
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("1"),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["pi_a", "IC"]), inner),
-    max_leaves=8,
-)
-
-
-@ANY_FILE
-@given(value=JSON, name=st.sampled_from(["pi_a", "pi_b", "curve", "protocol"]), whole=st.booleans())
-def test_any_json_is_read_or_refused(tmp_path: Path, value: object, name: str, whole: bool) -> None:
-    proof = json.loads((DATA / "bn128" / "mul_proof.json").read_text())
-    text = json.dumps(value if whole else {**proof, name: value}).encode()
-    for reader in (read_proof, read_public, read_verification_key):
-        read_whatever(tmp_path, reader, text)
