@@ -51,6 +51,7 @@ Measures = tuple[str, str, int, int, int, int]
 them.
 """
 
+_COMMON = re.compile(r"GLOBAL:(\d+)(?: .*CONSTANT\[3\]:(\d+))?")
 _LINE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) .*?(?:CONSTANT\[0\]:(\d+))?(?: TEXTURE|$)")
 
 
@@ -61,6 +62,8 @@ class Seen:
     entries: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(kind, architecture) of each entry."""
     functions: Counter[Measures] = field(default_factory=Counter)
+    modules: Counter[tuple[str, int, int]] = field(default_factory=Counter)
+    """Architecture, and bytes of global and of constant data, of each cubin."""
     device_functions: set[str] = field(default_factory=set)
     """Functions that are no kernels. Only of some does cuobjdump tell the registers."""
     embedded: int = 0
@@ -93,6 +96,8 @@ def seen_by_cuobjdump(cuobjdump: str, path: Path, device_functions: Set[str]) ->
                 seen.entries[kind, arch] += 1
             elif found := re.match(r" Function (.+):$", line):
                 function = found.group(1)
+            elif found := _COMMON.search(line):
+                seen.modules[arch, int(found[1]), int(found[2] or 0)] += 1
             elif found := _LINE.search(line):
                 numbers = [int(number or 0) for number in found.groups()]
                 if function in device_functions:
@@ -123,6 +128,8 @@ def _add(seen: Seen, piece: PieceSummary, alone: bool) -> None:
     if piece.form in _KINDS and not alone:
         number = re.sub(r"^(?:compute|lto)_", "sm_", arch)
         seen.entries[_KINDS[piece.form], number] += 1
+    if piece.form is Form.CUBIN:
+        seen.modules["" if alone else arch, piece.global_bytes, piece.constant_bytes] += 1
     for function in piece.functions:
         registers = (function.registers or 0) if function.kernel else 0
         if not function.kernel:
@@ -138,6 +145,7 @@ def differences(ours: Seen, theirs: Seen) -> list[str]:
     return [
         *_only("entry", ours.entries, theirs.entries),
         *_only("function", ours.functions, theirs.functions),
+        *_only("module", ours.modules, theirs.modules),
     ]
 
 
