@@ -118,6 +118,7 @@ class _Run:
         self.shown_path = str(self.path.relative_to(root))
         self.log = self.path.with_suffix(".log")
         self.samples: list[Sample] = []
+        self.disturbances: tuple[str, ...] = ()
 
     def measure(self) -> Measured | Refusal:
         argv = resolve_command(self.workload)
@@ -208,7 +209,10 @@ class _Run:
 
     def _conclude(self, ready: Ready | None, level: str) -> Measured | Refusal:
         after = self.admit(self.root, self.workload.uses)
-        verdicts = (*after.verdicts, compare_again(self.root, self.before.artifacts, after.artifacts, ready))
+        verdicts = after.verdicts
+        if after.admitted:
+            again = compare_again(self.root, self.before.artifacts, after.artifacts, ready)
+            verdicts = (*verdicts, again)
         if not after.admitted or any(verdict.state is not State.FRESH for verdict in verdicts):
             return self._refuse("after the last sample; the samples are void", verdicts)
         counted = sum(not sample.warmup for sample in self.samples)
@@ -221,6 +225,7 @@ class _Run:
             ready,
             tuple(self.samples),
             level,
+            self.disturbances,
         )
 
     def _refuse(self, when: str, verdicts: tuple[Verdict, ...]) -> Refusal:
@@ -257,7 +262,9 @@ class _Run:
             "source": environment.describe_commit(self.root),
         }
         self.record.write("run", fields)
-        self.record.write("env", environment.capture(env))
+        machine = environment.capture(env)
+        self.disturbances = environment.disturbances(machine)
+        self.record.write("env", machine)
         states = {verdict.target: verdict for verdict in self.before.verdicts}
         for artifact in self.before.artifacts:
             fields = asdict(artifact)

@@ -48,6 +48,23 @@ def capture(variables: Mapping[str, str]) -> dict[str, Any]:
     return {"machine_key": machine_key(fields), **fields, "missing": missing}
 
 
+def disturbances(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """What in a machine's description makes times longer than they need be, in words."""
+    found = []
+    if fields["variables"].get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
+        found.append("CUDA_LAUNCH_BLOCKING=1: every launch is waited for, and nothing runs side by side")
+    load, threads = fields["load_average"][0], fields["cpu"]["usable_threads"]
+    if load > threads:
+        found.append(f"the load was {load:.1f} on {threads} processors when the run began")
+    for index, device in enumerate((fields["gpu"] or {}).get("devices", ())):
+        others = device["processes"]
+        if others:
+            found.append(
+                f"other processes used GPU {index} when the run began: {', '.join(map(str, others))}"
+            )
+    return tuple(found)
+
+
 def machine_key(fields: Mapping[str, Any]) -> str:
     """Digest of what must be equal for two times to be comparable: GPUs, driver, CPU, memory, kernel line."""
     gpu = fields["gpu"]

@@ -6,23 +6,42 @@ import ctypes
 from collections.abc import Mapping
 
 DEFAULT_ARCH = "sm_90"
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def find_arch(environ: Mapping[str, str]) -> tuple[str, str]:
     """What ``auto`` stands for on this machine (``sm_NN``), and why."""
-    found = architectures()
+    found = architectures(environ)
     if isinstance(found, str):
         return DEFAULT_ARCH, f"the default: {found}"
-    visible = environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
     if len(set(found)) == 1:
         return found[0], "the GPU that is here"
-    if visible.isdigit() and int(visible) < len(found):
-        return found[int(visible)], f"GPU {visible}, the first in CUDA_VISIBLE_DEVICES"
-    return found[0], f"GPU 0 of several kinds ({', '.join(found)})"
+    return found[0], f"the first GPU of several kinds ({', '.join(found)})"
 
 
-def architectures() -> list[str] | str:
-    """One ``sm_NN`` a GPU in NVML's order, or why there is none."""
+def architectures(environ: Mapping[str, str]) -> list[str] | str:
+    """One ``sm_NN`` for each GPU that CUDA programs started with ``environ`` see, or why there is none."""
+    installed = _installed()
+    return installed if isinstance(installed, str) else visible(installed, environ.get(VISIBLE))
+
+
+def visible(archs: list[str], setting: str | None) -> list[str] | str:
+    """Those of the GPUs, in NVML's order, that ``CUDA_VISIBLE_DEVICES`` leaves. The list ends at the first
+    entry that names no GPU; where one is named by its UUID, all count, since only CUDA tells which it is.
+    """
+    if setting is None:
+        return archs
+    chosen: list[str] = []
+    for name in map(str.strip, setting.split(",")):
+        if name.startswith(("GPU-", "MIG-")):
+            return archs
+        if not name.isdecimal() or int(name) >= len(archs):
+            break
+        chosen.append(archs[int(name)])
+    return chosen or f"{VISIBLE}={setting} hides every GPU"
+
+
+def _installed() -> list[str] | str:
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:

@@ -54,6 +54,7 @@ def _device(nvml: Any, handle: Any, index: int, ask: Callable[..., Any]) -> dict
         "uuid": lambda: nvml.nvmlDeviceGetUUID(handle),
         "compute_capability": lambda: ".".join(map(str, nvml.nvmlDeviceGetCudaComputeCapability(handle))),
         "memory_bytes": lambda: nvml.nvmlDeviceGetMemoryInfo(handle).total,
+        "processes": lambda: [p.pid for p in nvml.nvmlDeviceGetComputeRunningProcesses(handle)],
         "vbios": lambda: nvml.nvmlDeviceGetVbiosVersion(handle),
         "persistence_mode": lambda: nvml.nvmlDeviceGetPersistenceMode(handle),
         "compute_mode": lambda: nvml.nvmlDeviceGetComputeMode(handle),

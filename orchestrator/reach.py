@@ -13,14 +13,14 @@ from orchestrator.digests import Digests, Unreadable
 from orchestrator.model import Action, Kind, Link, Manifest, Observation, Target
 from orchestrator.plan import stable_link
 
-LOADER_VARIABLES = (
-    "CUDA_FORCE_PTX_JIT",
-    "CUDA_DISABLE_PTX_JIT",
-    "CUDA_FORCE_JIT",
-    "CUDA_DISABLE_JIT",
-    "CUDA_INJECTION64_PATH",
-)
-"""Variables with which the CUDA driver runs other code than the cubin that it is given."""
+LOADER_VARIABLES = {
+    "CUDA_FORCE_PTX_JIT": "the driver would compile PTX and leave the machine code that was checked",
+    "CUDA_FORCE_JIT": "the driver would compile PTX and leave the machine code that was checked",
+    "CUDA_INJECTION64_PATH": "the driver would load that library, and it may run other code than was checked",
+}
+"""Variables with which the CUDA driver runs other code than it is given, and how. Those that forbid it to
+compile PTX (CUDA_DISABLE_PTX_JIT) are welcome.
+"""
 
 _DEVICE_KINDS = frozenset({Kind.CUBIN, Kind.FATBIN, Kind.PTX})
 
@@ -48,8 +48,8 @@ def observe_loader(target: Target, environ: Mapping[str, str]) -> tuple[Observat
     return tuple(
         Observation(
             Link.CONTENTS, "loader-variable", name, "unset", environ[name],
-            f"{name}={environ[name]}: the driver would not run the cubin as it is", f"unset {name}",
+            f"{name}={environ[name]}: {effect}", f"unset {name}",
         )
-        for name in LOADER_VARIABLES
+        for name, effect in LOADER_VARIABLES.items()
         if environ.get(name, "") not in ("", "0")
     )  # fmt: skip

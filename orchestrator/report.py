@@ -85,6 +85,7 @@ def run_fields(run: Measured) -> dict[str, Any]:
         "record": run.record,
         "samples": len(run.counted),
         "warmups": len(run.samples) - len(run.counted),
+        "disturbances": list(run.disturbances),
         "checked_by": sorted({s.check.by for s in run.samples if s.check is not None}),
         "work": None if run.ready is None else dict(run.ready.work),
         "artifacts": [asdict(artifact) for artifact in run.artifacts],
@@ -122,6 +123,7 @@ def _notes(run: Measured, rows: Sequence[Row]) -> list[str]:
     total, before = rows[-1].summary.median, rows[-2:][0]
     if before.name == "unaccounted" and total and before.summary.median / total > UNACCOUNTED_WARNING:
         lines.append(f"warning: no phase accounts for {before.summary.median / total:.1%} of the total")
+    lines += [f"warning: {text}" for text in run.disturbances]
     faults = sum(s.usage.major_faults for s in counted if s.usage is not None)
     if faults:
         lines.append(f"warning: {faults} major page faults during the samples: the disk was waited for")

@@ -54,6 +54,8 @@ class Measured:
     ready: Ready | None
     samples: tuple[Sample, ...]
     level: str
+    disturbances: tuple[str, ...] = ()
+    """What made times longer than they need be, in words."""
 
     @property
     def counted(self) -> tuple[Sample, ...]:

@@ -22,13 +22,13 @@ def _uses_device_code(project: Project, workload: Workload) -> bool:
 
 
 def choose_workloads(
-    project: Project, names: Sequence[str], gpu: str | None, *, every: bool = False
+    project: Project, names: Sequence[str], gpus: Sequence[str] | str, *, every: bool = False
 ) -> tuple[Sequence[Workload], str]:
     """The workloads to run, and a sentence that announces a choice made here (empty when the user chose).
 
-    ``gpu`` names the GPU that is there; ``every`` adds those that are not run by default. Raises
-    `ConfigurationError` for an unknown name or when nothing is defined, `Missing` when all need a GPU and
-    there is none.
+    ``gpus``: the architectures that are there, or why there is none; ``every`` adds those that are not run by
+    default. Raises `ConfigurationError` for an unknown name or when nothing is defined, `Missing` when all
+    need a GPU and there is none.
     """
     if names:
         return [_named(project, name) for name in dict.fromkeys(names)], ""
@@ -36,14 +36,15 @@ def choose_workloads(
         raise ConfigurationError("targets.toml defines no workload", remedy="add a [workload.NAME] table")
     device = [w for w in project.workloads if _uses_device_code(project, w)]
     host = [w for w in project.workloads if not needs_gpu(project, w)]
-    if gpu is not None and device:
-        return _suiting(device, every, f"GPU found ({gpu}): running the workloads that use it")
+    there = not isinstance(gpus, str)
+    if there and device:
+        return _suiting(device, every, f"GPU found ({gpus[0]}): running the workloads that use it")
     if not host:
         raise Missing(
-            f"no GPU is here, and every workload needs one: {_list(device)}",
+            f"no GPU can be used ({gpus}), and every workload needs one: {_list(device)}",
             remedy="run it where a GPU is, or write a workload that uses host code alone",
         )
-    found = "no GPU found" if gpu is None else f"GPU found ({gpu}), but no workload uses it"
+    found = f"GPU found ({gpus[0]}), but no workload uses it" if there else f"no GPU found ({gpus})"
     without = len(project.workloads) - len(host)
     left_out = f" ({without} need a GPU and are not run)" if without else ""
     return _suiting(host, every, f"{found}: running on the host{left_out}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from orchestrator.bench import Options, admit_all, alone, measure
+from orchestrator.cli.safe_text import one_line
 from orchestrator.cli.terminal import result_console
 from orchestrator.errors import FreshproofError, Refused
 from orchestrator.gate import admit
@@ -60,7 +62,7 @@ def command(
     warmups: int | None,
     timeout: float,
     as_json: bool,
-) -> None:
+) -> int:
     """Time WORKLOADS (default: all that suit this machine) under the gate.
 
     With a GPU these are the workloads that load GPU code, else the others.
@@ -70,10 +72,7 @@ def command(
     """
     root = find_root(Path.cwd())
     project = read_project(Workspace(root))
-    gpus = architectures()
-    chosen, announcement = choose_workloads(
-        project, workloads, None if isinstance(gpus, str) else gpus[0], every=every
-    )
+    chosen, announcement = choose_workloads(project, workloads, architectures(os.environ), every=every)
 
     def say(line: str) -> None:
         click.echo(line, err=as_json)
@@ -90,7 +89,7 @@ def command(
     show = _Shown(as_json)
     try:
         with alone(root, lambda text: say(f"note: {text}")):
-            _run(root, chosen, options, say, show)
+            return _run(root, chosen, options, say, show)
     finally:
         show.end()
 
@@ -103,15 +102,12 @@ class _Shown:
         self.runs: list[dict[str, Any]] = []
 
     def result(self, result: Measured | Refusal) -> None:
+        if isinstance(result, Refusal):
+            click.echo("\n".join(["", *map(one_line, refusal_lines(result)), ""]), err=True)
         if self.as_json:
             self.runs.append(run_fields(result) if isinstance(result, Measured) else refusal_fields(result))
-            return
-        click.echo()
-        if isinstance(result, Measured):
+        elif isinstance(result, Measured):
             _print_run(result)
-        else:
-            click.echo("\n".join(refusal_lines(result)))
-        click.echo()
 
     def error(self, workload: Workload, error: FreshproofError) -> None:
         fields = {"error": error.what, "remedy": error.remedy, "exit_code": error.exit_code}
@@ -135,9 +131,10 @@ def _print_run(run: Measured) -> None:
     for line in lines:
         table.add_row(*map(escape, line))
     console = result_console()
-    console.print(escape(heading(run)), "", Padding.indent(table, 2), "", sep="\n")
+    console.print("", escape(heading(run)), "", Padding.indent(table, 2), "", sep="\n")
     for text in closing_lines(run, rows):
         console.print(Padding.indent(escape(text), 2))
+    console.print()
 
 
 def _run(
@@ -146,31 +143,33 @@ def _run(
     options: Callable[[Workload], Options],
     say: Callable[[str], None],
     show: _Shown,
-) -> None:
+) -> int:
     """Run the workloads one after the other; the first that is refused or breaks ends the command."""
     subject = ", ".join(workload.name for workload in chosen)
     try:
         refusal = admit_all(root, chosen, admit)
         if refusal is not None:
             show.result(refusal)
-            raise Refused(f"{refusal.subject}: refused {refusal.when}")
+            return Refused.exit_code
         for workload in chosen:
             subject = workload.name
-            _run_one(root, workload, options(workload), say, show)
+            result = _run_one(root, workload, options(workload), say, show)
+            if isinstance(result, Refusal):
+                return Refused.exit_code
     except KeyboardInterrupt:
         say(f"{subject}: interrupted; nothing of this run counts")
         show.interrupted(subject)
         raise
+    return 0
 
 
 def _run_one(
     root: Path, workload: Workload, options: Options, say: Callable[[str], None], show: _Shown
-) -> None:
+) -> Measured | Refusal:
     try:
         result = measure(root, workload, options, admit=admit, say=say)
     except FreshproofError as error:
         show.error(workload, error)
         raise
     show.result(result)
-    if isinstance(result, Refusal):
-        raise Refused(f"{result.subject}: refused {result.when}")
+    return result

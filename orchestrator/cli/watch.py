@@ -70,7 +70,7 @@ def _check_names(workspace: Workspace, targets: tuple[str, ...], bench: str) -> 
         return
     select(project, targets)
     if bench:
-        choose_workloads(project, (bench,), None)
+        choose_workloads(project, (bench,), "")
 
 
 def _interrupt(_number: int, _frame: object) -> None:

@@ -109,7 +109,7 @@ def has_targets(start: Path) -> bool:
 
 def gpu_arch(environ: Mapping[str, str]) -> str:
     """The architecture of the GPU that a command would use; empty without a GPU."""
-    return "" if isinstance(architectures(), str) else find_arch(environ)[0]
+    return "" if isinstance(architectures(environ), str) else find_arch(environ)[0]
 
 
 def check_all(store: Store, build: Build, environ: Mapping[str, str], gpu: str = "") -> Checked:

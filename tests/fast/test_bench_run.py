@@ -205,7 +205,7 @@ def test_samples_are_void_when_the_gate_refuses_afterwards(tmp_path):
     result = run(tmp_path, gate=Gate(admitted(), refused()))
     assert isinstance(result, Refusal)
     assert "void" in result.when
-    assert "input-changed" in [f.code for v in result.verdicts for f in v.findings]
+    assert [f.code for v in result.verdicts for f in v.findings] == ["input-changed"]
     assert only_record(tmp_path)[-1]["state"] == "void"
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator import environment
 from orchestrator.errors import ConfigurationError, Missing
+from orchestrator.gpu_arch import visible
 from orchestrator.gpus import read_gpus
 from orchestrator.launch import launch_variables, resolve_command
 from orchestrator.model import Kind, Project, Target, Workload
@@ -26,19 +27,19 @@ BOTH = project(Kind.SHARED_LIBRARY, Kind.CUBIN)
 
 
 def test_without_a_gpu_the_host_runs_and_this_is_said():
-    chosen, said = choose_workloads(BOTH, (), None)
+    chosen, said = choose_workloads(BOTH, (), "none here")
     assert [w.name for w in chosen] == ["w-shared-library"]
-    assert "no GPU" in said and "1 need a GPU and are not run" in said
+    assert "no GPU found (none here)" in said and "1 need a GPU and are not run" in said
 
 
 def test_with_a_gpu_the_device_workloads_run():
-    chosen, said = choose_workloads(BOTH, (), "sm_90")
+    chosen, said = choose_workloads(BOTH, (), ["sm_90"])
     assert [w.name for w in chosen] == ["w-cubin"]
     assert "sm_90" in said
 
 
 def test_with_a_gpu_and_no_use_of_it_the_host_runs():
-    chosen, said = choose_workloads(project(Kind.SHARED_LIBRARY), (), "sm_90")
+    chosen, said = choose_workloads(project(Kind.SHARED_LIBRARY), (), ["sm_90"])
     assert [w.name for w in chosen] == ["w-shared-library"]
     assert "no workload uses it" in said
 
@@ -46,36 +47,83 @@ def test_with_a_gpu_and_no_use_of_it_the_host_runs():
 def test_workloads_that_are_no_default_run_when_named_or_with_all():
     heavy = replace(BOTH.workloads[0], name="heavy", default=False)
     both = replace(BOTH, workloads=(*BOTH.workloads, heavy))
-    chosen, said = choose_workloads(both, (), None)
+    chosen, said = choose_workloads(both, (), "none here")
     assert [w.name for w in chosen] == ["w-shared-library"]
     assert "1 more by name" in said
-    assert [w.name for w in choose_workloads(both, (), None, every=True)[0]] == ["w-shared-library", "heavy"]
-    assert [w.name for w in choose_workloads(both, ("heavy",), None)[0]] == ["heavy"]
+    assert [w.name for w in choose_workloads(both, (), "none here", every=True)[0]] == [
+        "w-shared-library",
+        "heavy",
+    ]
+    assert [w.name for w in choose_workloads(both, ("heavy",), "none here")[0]] == ["heavy"]
 
 
 def test_named_workloads_run_once_each_and_as_asked():
-    chosen, said = choose_workloads(BOTH, ("w-cubin", "w-cubin"), None)
+    chosen, said = choose_workloads(BOTH, ("w-cubin", "w-cubin"), "none here")
     assert [w.name for w in chosen] == ["w-cubin"]
     assert said == ""
 
 
 def test_a_misspelt_workload_is_answered_with_the_nearest():
     with pytest.raises(ConfigurationError) as caught:
-        choose_workloads(BOTH, ("w-cubinn",), None)
+        choose_workloads(BOTH, ("w-cubinn",), "none here")
     assert "w-cubin" in caught.value.remedy
 
 
 @pytest.mark.parametrize(("kinds", "error"), [((), ConfigurationError), ((Kind.CUBIN,), Missing)])
 def test_nothing_to_run_is_an_error(kinds, error):
     with pytest.raises(error):
-        choose_workloads(project(*kinds), (), None)
+        choose_workloads(project(*kinds), (), "none here")
 
 
 def test_an_ordinary_command_that_uses_device_code_runs_unasked_as_it_does_by_name():
     one = project(Kind.CUBIN)
     ordinary = replace(one, workloads=(replace(one.workloads[0], worker=False),))
-    assert choose_workloads(ordinary, (), None)[0] == list(ordinary.workloads)
-    assert choose_workloads(ordinary, (), "sm_90")[0] == list(ordinary.workloads)
+    assert choose_workloads(ordinary, (), "none here")[0] == list(ordinary.workloads)
+    assert choose_workloads(ordinary, (), ["sm_90"])[0] == list(ordinary.workloads)
+
+
+@pytest.mark.parametrize(
+    ("setting", "seen"),
+    [
+        (None, ["sm_80", "sm_90"]),
+        ("1", ["sm_90"]),
+        ("1,0", ["sm_90", "sm_80"]),
+        ("0,7,1", ["sm_80"]),
+        ("GPU-8932f937", ["sm_80", "sm_90"]),
+        ("", "CUDA_VISIBLE_DEVICES= hides every GPU"),
+        ("-1", "CUDA_VISIBLE_DEVICES=-1 hides every GPU"),
+        ("2", "CUDA_VISIBLE_DEVICES=2 hides every GPU"),
+        ("none", "CUDA_VISIBLE_DEVICES=none hides every GPU"),
+    ],
+)
+def test_the_gpus_are_those_that_a_program_would_see(setting, seen):
+    assert visible(["sm_80", "sm_90"], setting) == seen
+
+
+def test_what_disturbs_a_time_is_said():
+    fields = environment.capture({})
+    calm = {
+        **fields,
+        "load_average": [0.1, 5.0, 5.0],
+        "variables": {"CUDA_LAUNCH_BLOCKING": "0"},
+        "gpu": None,
+    }
+    assert environment.disturbances(calm) == ()
+    devices = [
+        {"name": "a", "processes": []},
+        {"name": "b", "processes": [7, 9]},
+        {"name": "c", "processes": None},
+    ]
+    disturbed = {
+        **calm,
+        "load_average": [99.0, 1.0, 1.0],
+        "variables": {"CUDA_LAUNCH_BLOCKING": "1"},
+        "gpu": {"devices": devices},
+    }
+    launches, load, shared = environment.disturbances(disturbed)
+    assert "CUDA_LAUNCH_BLOCKING=1" in launches
+    assert "99.0" in load
+    assert "GPU 1" in shared and "7, 9" in shared
 
 
 def test_python_is_the_interpreter_that_runs_freshproof():
