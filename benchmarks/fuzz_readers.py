@@ -22,6 +22,7 @@ from pathlib import Path
 from orchestrator.objects import nvinfo
 from orchestrator.objects.archive import MAGIC, THIN_MAGIC, read_members
 from orchestrator.objects.code import read_code
+from orchestrator.objects.compare import compare, hold
 from orchestrator.objects.contents import walk
 from orchestrator.objects.cubin import read_cubin
 from orchestrator.objects.devicelink import compare_link
@@ -61,6 +62,10 @@ def _elf(data: bytes) -> None:
 
 def _code(data: bytes) -> None:
     read_code(read_cubin(data))
+
+
+def _compare(data: bytes) -> object:
+    return compare(_HELD, hold(data))
 
 
 def _link(data: bytes) -> None:
@@ -122,7 +127,8 @@ def _archives() -> list[bytes]:
 CUBINS = ("sm_75.cubin", "sm_90.cubin", "sm_120a.cubin", "relocatable.cubin")
 FATBINS = ("none.fatbin", "speed.fatbin", "size.fatbin", "lto.fatbin")
 
-_RELOCATABLE, _LINKED = (read_cubin(data) for data in _samples("relocatable.cubin", "sm_90.cubin"))
+_RELOCATABLE, _HELD = hold(*_samples("sm_90.cubin"))
+_LINKED = (read_cubin(data) for data in _samples("relocatable.cubin", "sm_90.cubin"))
 
 READERS: dict[str, tuple[Callable[[bytes], object], Callable[[], list[bytes]]]] = {
     "elf": (_elf, lambda: _samples(*CUBINS, "rdc.o", "host.so")),
@@ -140,6 +146,7 @@ READERS: dict[str, tuple[Callable[[bytes], object], Callable[[], list[bytes]]]] 
         lambda: [*_samples("sm_90.cubin", "rdc.o", "size.fatbin", "host.so"), *_archives()],
     ),
     "devicelink": (_link, lambda: _samples("relocatable.cubin", "sm_90.cubin")),
+    "compare": (_compare, lambda: _samples("sm_90.cubin", "rdc.o", "none.fatbin", "sample.ptx")),
     "search": (lambda data: search(data, _PATTERN), lambda: [*_samples("rdc.o", *FATBINS), *_archives()]),
 }
 """What is fuzzed: the reader, and the objects that it begins with."""
