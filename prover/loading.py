@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     FindArtifact = Callable[[str], Artifact]
 
 BACKENDS = ("host", "cuda", "reference")
+_BUILD = "freshproof build"
 
 
 def open_backend(
@@ -92,9 +93,8 @@ def _admitted(targets: Sequence[str]) -> dict[str, Artifact]:
     root = checkout()
     admission = admit(root, targets)
     if not admission.admitted:
-        stale = [v.target for v in admission.verdicts if v.state is not State.FRESH] or targets
         first, *others = _findings(admission, targets)
-        raise Refused(first, details="\n".join(others), remedy=f"freshproof build {' '.join(stale)}")
+        raise Refused(first, details="\n".join(others), remedy=_remedy(admission, targets))
     return {
         a.target: Artifact(a.target, root / a.path, a.digest, a.stamp, a.arch)
         for a in admission.artifacts
@@ -129,6 +129,14 @@ def checkout() -> Path:
         "no manifests/targets.toml in or above this folder, so there is no fresh artifact to load",
         remedy="run groth16 inside a checkout of Freshproof, after `freshproof build`",
     )
+
+
+def _remedy(admission: Admission, targets: Sequence[str]) -> str:
+    """What the findings ask for, each once; a build names its targets."""
+    refused = [v for v in admission.verdicts if v.state is not State.FRESH]
+    asked = dict.fromkeys(f.remedy for v in refused for f in v.findings) or {_BUILD: None}
+    build = f"{_BUILD} {' '.join([v.target for v in refused] or targets)}"
+    return ", then ".join(build if remedy == _BUILD else remedy for remedy in asked)
 
 
 def _findings(admission: Admission, targets: Sequence[str]) -> list[str]:

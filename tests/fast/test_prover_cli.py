@@ -138,7 +138,7 @@ def refusing(root: Path, names: list[str]) -> Admission:
         "old",
         "new",
         "field.cuh changed",
-        "build",
+        "freshproof build",
     )
     return Admission((Verdict(names[0], State.STALE, (finding,), ()),), ())
 
@@ -150,6 +150,17 @@ def test_stale_code_is_refused_with_its_findings(groth16, tmp_path: Path, monkey
     assert "host-bls12_381 is stale: field.cuh changed" in err
     assert "freshproof build host-bls12_381" in err
     assert not (tmp_path / "p").exists()
+
+
+def test_a_refusal_that_no_build_cures_says_what_does(groth16, tmp_path: Path, monkeypatch) -> None:
+    finding = Finding(
+        State.STALE, Link.CONTENTS, "loader-variable", "V", "unset", "1", "V=1: other code", "unset V"
+    )
+    refusal = Admission((Verdict("host-bls12_381", State.STALE, (finding,), ()),), ())
+    monkeypatch.setattr("orchestrator.gate.admit", lambda root, names: refusal)
+    code, _, err = groth16(*prove_arguments(BLS, tmp_path, backend="host"))
+    assert code == 5
+    assert "-> unset V\n" in err
 
 
 def test_the_variable_of_the_orchestrator_does_not_lead_around_the_gate(
