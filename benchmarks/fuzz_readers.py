@@ -127,8 +127,8 @@ def _archives() -> list[bytes]:
 CUBINS = ("sm_75.cubin", "sm_90.cubin", "sm_120a.cubin", "relocatable.cubin")
 FATBINS = ("none.fatbin", "speed.fatbin", "size.fatbin", "lto.fatbin")
 
-_RELOCATABLE, _HELD = hold(*_samples("sm_90.cubin"))
-_LINKED = (read_cubin(data) for data in _samples("relocatable.cubin", "sm_90.cubin"))
+_HELD = hold(*_samples("sm_90.cubin"))
+_RELOCATABLE, _LINKED = (read_cubin(data) for data in _samples("relocatable.cubin", "sm_90.cubin"))
 
 READERS: dict[str, tuple[Callable[[bytes], object], Callable[[], list[bytes]]]] = {
     "elf": (_elf, lambda: _samples(*CUBINS, "rdc.o", "host.so")),
