@@ -7,7 +7,7 @@ and always says how it compares. Entries are kept per architecture: a target has
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from orchestrator.canonical import parse_json
@@ -21,13 +21,14 @@ def entry_key(manifest: Manifest) -> str:
     return f"{manifest.target}@{manifest.arch}" if manifest.arch else manifest.target
 
 
-def to_text(manifests: Mapping[str, Manifest], earlier: bytes | None) -> str:
-    """The lock's text: entries of ``manifests``, and those of ``earlier`` for other architectures.
+def to_text(manifests: Mapping[str, Manifest], known: Collection[str], earlier: bytes | None) -> str:
+    """The lock's text: entries of ``manifests``, and those of ``earlier`` for other architectures and for
+    other targets of those ``known``.
 
     Raises `ValueError` if ``earlier`` is not a lock.
     """
     targets = _entries(earlier) if earlier is not None else {}
-    targets = {key: entry for key, entry in targets.items() if key.split("@")[0] in manifests}
+    targets = {key: entry for key, entry in targets.items() if key.split("@")[0] in known}
     targets.update({entry_key(manifest): _entry(manifest) for manifest in manifests.values()})
     return json.dumps({"schema": SCHEMA, "targets": targets}, indent=1, sort_keys=True) + "\n"
 
@@ -47,7 +48,8 @@ def compare(manifests: Mapping[str, Manifest], data: bytes) -> list[str]:
             difference = _difference(locked[key], _entry(manifest))
             if difference:
                 lines.append(f"differs from the lock: {key}: {difference}")
-    return lines or [f"matches the lock ({len(manifests)} targets)"]
+    many = f"{len(manifests)} target{'' if len(manifests) == 1 else 's'}"
+    return lines or ([f"matches the lock ({many})"] if manifests else [])
 
 
 def _entry(manifest: Manifest) -> dict[str, Any]:

@@ -134,13 +134,15 @@ def _same_code(workspace: Workspace, built: Built) -> list[list[str]]:
 def _lock(workspace: Workspace, built: Built, write: bool, failed: bool) -> list[str]:
     """Compare with the lock, or write it; what is to be said about that."""
     path = workspace.lock_file
-    manifests = {o.target: built.manifests[o.target] for o in built.outcomes if o.target in built.manifests}
+    made = (o.target for o in built.outcomes if o.result is not Result.FAILED and o.target in built.manifests)
+    manifests = {target: built.manifests[target] for target in made}
     try:
         earlier = path.read_bytes() if path.is_file() else None
         if write and failed:
             return ["the lock was not written: a target failed"]
         if write:
-            text = lock.to_text({**built.manifests, **manifests}, earlier)
+            known = [target.name for target in built.situation.project.targets]
+            text = lock.to_text(manifests, known, earlier)
             write_atomically(path, text.encode(), durable=True)
             return [f"wrote {workspace.relative(path)}"]
         return lock.compare(manifests, earlier) if earlier is not None else []

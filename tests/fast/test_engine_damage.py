@@ -79,7 +79,7 @@ def documents(value):
 
 
 NESTED = b"[" * 100_000
-LOCK = lock.to_text({"k": record()}, None).encode()
+LOCK = lock.to_text({"k": record()}, ["k"], None).encode()
 
 
 @given(damaged(manifest.to_bytes(record())))

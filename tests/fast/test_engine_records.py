@@ -195,8 +195,9 @@ def test_bytes_that_are_no_manifest_give_one_kind_of_error(data):
 
 
 def test_a_build_matches_the_lock_written_from_it():
-    text = lock.to_text({"k": record()}, None).encode()
-    assert lock.compare({"k": record()}, text) == ["matches the lock (1 targets)"]
+    text = lock.to_text({"k": record()}, ["k"], None).encode()
+    assert lock.compare({"k": record()}, text) == ["matches the lock (1 target)"]
+    assert lock.compare({}, text) == [], "nothing was built that could match"
 
 
 @pytest.mark.parametrize(
@@ -213,14 +214,15 @@ def test_a_build_matches_the_lock_written_from_it():
     ],
 )
 def test_what_differs_from_the_lock_is_named(changes, said):
-    (line,) = lock.compare({"k": record(**changes)}, lock.to_text({"k": record()}, None).encode())
+    (line,) = lock.compare({"k": record(**changes)}, lock.to_text({"k": record()}, ["k"], None).encode())
     assert said in line
 
 
-def test_the_lock_keeps_other_architectures_and_drops_targets_that_are_gone():
-    text = lock.to_text({"k": record(), "gone": record(target="gone")}, None)
-    text = lock.to_text({"k": record(arch="sm_80")}, text.encode())
-    assert sorted(json.loads(text)["targets"]) == ["k@sm_80", "k@sm_90"]
+def test_the_lock_keeps_other_architectures_and_targets_and_drops_those_that_are_gone():
+    both = {"k": record(), "other": record(target="other"), "gone": record(target="gone")}
+    text = lock.to_text(both, list(both), None)
+    text = lock.to_text({"k": record(arch="sm_80")}, ["k", "other"], text.encode())
+    assert sorted(json.loads(text)["targets"]) == ["k@sm_80", "k@sm_90", "other@sm_90"]
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"schema": "freshproof/lock/1", "targets": {"k": {}}}', "x"])
