@@ -1,6 +1,8 @@
 """The story that this tool was made for, told by running it: a `.cu` in a Rust crate, real cargo, real nvcc.
 
 Prints each command as it is typed, and what is answered. Works in a folder of its own, which it removes.
+With --compare it prints instead, case by case, what each build system and ccache did about an edit, and the
+verdicts.
 """
 
 import os
@@ -9,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from compare import compare
 
 SOURCES = Path(__file__).parents[1] / "tests" / "data" / "story"
 KERNEL = "groth16-cuda/cuda/groth16_cuda.cu"
@@ -86,11 +90,16 @@ def tell(story: Story) -> None:
     story.type(f"freshproof gate -- {PROGRAM}")
 
 
-def main() -> int:
+def main(words: list[str]) -> int:
+    if words not in ([], ["--compare"]):
+        print(f"usage: {sys.argv[0]} [--compare]", file=sys.stderr)
+        return 2
     missing = [name for name in ("cargo", "nvcc", "git") if shutil.which(name) is None]
     if missing:
         print(f"the story needs {', '.join(missing)}", file=sys.stderr)
         return 8
+    if words:
+        return compare()
     with tempfile.TemporaryDirectory(prefix="story-") as folder:
         root = Path(os.path.realpath(folder)) / "zk"
         shutil.copytree(SOURCES, root)
@@ -105,4 +114,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

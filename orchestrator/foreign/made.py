@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from orchestrator.canonical import encode
+from orchestrator.canonical import encode, seal, unseal
 from orchestrator.foreign.steps import Tool
 from orchestrator.model import Absent, Digest
 
@@ -106,13 +106,14 @@ class Build:
 
 def build_bytes(build: Build) -> bytes:
     """The canonical document."""
-    return encode({"schema": SCHEMA, **asdict(build)}) + b"\n"
+    return seal({"schema": SCHEMA, **asdict(build)})
 
 
 def read_build(data: bytes) -> Build:
     """Raises `ValueError` for anything that `build_bytes` does not write."""
+    document = unseal(data)
     try:
-        document = json.loads(data)
+        document.pop("self_digest")
         if document.pop("schema") != SCHEMA:
             raise ValueError("it is of another release")
         made = {path: _made(fields) for path, fields in document.pop("made").items()}

@@ -20,6 +20,7 @@ from orchestrator.foreign.receipt import Seen, is_below, source_root, take
 from orchestrator.foreign.steps import Move, Step, Tool, follow, read_moves, read_steps
 from orchestrator.foreign.store import Store
 from orchestrator.lookup import group_by_folder
+from orchestrator.meanwhile import ChangedMeanwhile, check_ways
 from orchestrator.model import Digest
 
 _EDITORS = frozenset(
@@ -267,6 +268,10 @@ class Recorder:
             if changed > step.reads_ns and name not in step.programs:
                 doubts.append(f"{name}: was written, moved or touched while the build ran")
             found.append((name, digest))
+        try:
+            check_ways(self.digests, read, step.reads_ns, shared=True)
+        except ChangedMeanwhile as error:
+            doubts.append(str(error))
         return tuple(found)
 
     def _strange(
