@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.errors import AnswerIsNo, Missing
 from orchestrator.recorded import read_manifest
 from orchestrator.workspace import Workspace, exclusive
 
-_OF_A_BUILD = ("artifacts", "bin", "manifests", "logs", "work", "cache")
+_OURS: Mapping[str, Callable[[Path], bool]] = {
+    "artifacts": lambda path: bool(re.fullmatch(r"[0-9a-f]{64}", path.name)),
+    "bin": lambda path: path.is_symlink() and str(path.readlink()).startswith("../artifacts/"),
+    "manifests": lambda path: path.suffix == ".json" or path.name == "shared",
+    "logs": lambda path: path.suffix == ".log",
+    "work": lambda _path: True,
+    "cache": lambda path: path.suffix == ".json",
+}
+"""Folders below build, and what in them is ours: the project may keep things of its own in some of them."""
+_CUT_OFF = re.compile(r"\..+\.[0-9]+-[0-9]+")
+"""A file whose writer was killed before it could give it its name."""
+_OF_ALL = ("toolchain", "records")
 
 
 def clean_old(workspace: Workspace, note: Callable[[str], None]) -> list[str]:
@@ -29,7 +41,8 @@ def clean_old(workspace: Workspace, note: Callable[[str], None]) -> list[str]:
                 raise AnswerIsNo(problem, remedy="build that target, or clean it by name, first")
             kept.add((workspace.root / manifest.product.path).parent)
             kept |= {workspace.shared(d) for d in (manifest.closure.common.digest, manifest.tools.digest)}
-        there = [*workspace.build.glob("artifacts/*"), *workspace.build.glob("manifests/shared/*")]
+        there = [p for p in workspace.build.glob("artifacts/*") if _OURS["artifacts"](p)]
+        there += workspace.build.glob("manifests/shared/*")
         return _remove(workspace, sorted(set(there) - kept))
 
 
@@ -49,9 +62,18 @@ def clean(
         if targets:
             paths = [path for target in targets for path in _of_target(workspace, target)]
         else:
-            names = sorted(p.name for p in workspace.build.iterdir()) if everything else _OF_A_BUILD
-            paths = [workspace.build / name for name in names if name != "lock"]
+            paths = [path for name in _OURS for path in _ours_in(workspace.build / name)]
+            paths += [workspace.build / name for name in _OF_ALL if everything]
         return _remove(workspace, [p for p in paths if os.path.lexists(p)])
+
+
+def _ours_in(folder: Path) -> list[Path]:
+    """The folder, if all that is in it is ours, else what is."""
+    if not folder.is_dir() or folder.is_symlink():
+        return []
+    there = sorted(folder.iterdir())
+    ours = [path for path in there if _OURS[folder.name](path) or _CUT_OFF.fullmatch(path.name)]
+    return [folder] if len(ours) == len(there) else ours
 
 
 def _of_target(workspace: Workspace, target: str) -> list[Path]:

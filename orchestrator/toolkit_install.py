@@ -49,6 +49,8 @@ def install_toolkit(folder: Path, say: Callable[[str], None]) -> None:
         )
     say("no nvcc on this machine: fetching the pinned toolkit 13.0.88 from PyPI (100 MB, once)")
     folder.parent.mkdir(parents=True, exist_ok=True)
+    for cut_off in folder.parent.glob(".toolchain.*"):
+        shutil.rmtree(cut_off, ignore_errors=True)
     part = Path(tempfile.mkdtemp(prefix=".toolchain.", dir=folder.parent))
     try:
         _fetch(part)

@@ -202,12 +202,22 @@ def _lock_file(workspace: Workspace) -> Iterator[int]:
     within = os.environ.get(HELD) == str(workspace.root)
     path = workspace.build / ("lock-within" if within else "lock")
     with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(workspace.build)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _make_folder(build: Path) -> None:
+    """Make the folder of all products, which git is to pass over; one that is there stays as it is."""
+    try:
+        build.mkdir()
+    except FileExistsError:
+        build.mkdir(exist_ok=True)  # fails where it is no folder
+    else:
+        (build / ".gitignore").write_text("*\n")
 
 
 def _locked(descriptor: int, how: int) -> bool:

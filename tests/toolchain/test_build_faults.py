@@ -192,8 +192,38 @@ def test_clean_says_what_it_removes_and_fails_for_what_is_not_there(root):
     assert run(root, "clean", "k")[0] == 1
     assert run(root, "clean", "nothing")[0] == 1
     assert run(root, "clean")[0] == 0
-    assert sorted(p.name for p in (root / "build").iterdir()) == ["lock"]
+    assert sorted(p.name for p in (root / "build").iterdir()) == [".gitignore", "lock"]
     assert "nothing to remove" in run(root, "clean")[1]
+
+
+def test_what_the_project_keeps_in_the_same_folders_stays(root):
+    """Another build system may use build/ as well."""
+    theirs = [root / "build" / name for name in ("bin/program", "bin/link", "logs/run.txt", "CMakeCache.txt")]
+    for path in theirs:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("theirs")
+    (root / "build/artifacts/mine").mkdir(parents=True)
+    assert run(root, "build")[0] == 0
+    assert not (root / "build" / ".gitignore").exists()
+    code, said = run(root, "clean", "--all")
+    assert code == 0
+    assert "removed build/bin/k.cubin" in said
+    assert "removed build/manifests\n" in said
+    assert all(path.read_text() == "theirs" for path in theirs)
+    left = {str(p.relative_to(root / "build")) for p in (root / "build").rglob("*") if not p.is_dir()}
+    assert left == {"bin/program", "bin/link", "logs/run.txt", "CMakeCache.txt", "lock"}
+    assert (root / "build/artifacts/mine").is_dir()
+
+
+@pytest.mark.needs("git")
+def test_a_build_leaves_the_work_tree_of_git_clean(root):
+    git = ["git", "-c", "user.name=n", "-c", "user.email=n@example.org"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
+        subprocess.run([*git, *words], cwd=root, check=True)
+    assert run(root, "build")[0] == 0
+    assert run(root, "gate")[0] == 0
+    status = [*git, "status", "--porcelain"]
+    assert subprocess.run(status, cwd=root, check=True, capture_output=True).stdout == b""
 
 
 def test_old_artifacts_go_and_those_in_use_stay(root):
