@@ -112,7 +112,7 @@ def test_a_damaged_lock_differs_or_is_refused_in_plain_words(data):
         assert not any(words in str(error) for words in PYTHONS_OWN_WORDS)
     else:
         same = json.loads(data)["targets"].get("k@sm_90") == json.loads(LOCK)["targets"]["k@sm_90"]
-        assert (lines == ["matches the lock (1 targets)"]) == same
+        assert (lines == ["matches the lock (1 target)"]) == same
 
 
 def test_a_lock_with_marks_of_a_merge_names_the_line():
