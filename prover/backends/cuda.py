@@ -134,7 +134,8 @@ class CudaBackend:
     def arrangement(self) -> dict[str, Any]:
         """Where the key's points are, and the most memory of the GPU that was in use since it was loaded."""
         peak = self._memory.peak_in_use / 1e9
-        return {"points": self._loaded.plan.describe(), "peak GPU memory": f"{peak:.2f} GB"}
+        told = {"points": self._loaded.plan.describe(), "peak GPU memory": f"{peak:.2f} GB"}
+        return told if self._host_words is None else told | {"witness in": "page-locked memory"}
 
     def check_points(self) -> tuple[str, int] | None:
         """The first point of the loaded key that is not on its curve."""
