@@ -15,12 +15,14 @@ from rich.padding import Padding
 from rich.table import Table
 
 from orchestrator.bench import Options, admit_all, alone, measure
+from orchestrator.cli.completion import workload_names
 from orchestrator.cli.safe_text import one_line
 from orchestrator.cli.terminal import result_console
 from orchestrator.errors import FreshproofError, Refused
 from orchestrator.gate import admit
 from orchestrator.gpu_arch import architectures
-from orchestrator.model import Workload
+from orchestrator.machine_code import with_machine_code
+from orchestrator.model import Admission, Workload
 from orchestrator.report import (
     closing_lines,
     heading,
@@ -39,7 +41,7 @@ _TEXT_COLUMNS = ("phase", "clock")
 
 
 @click.command(short_help="Time workloads whose code is proven fresh.")
-@click.argument("workloads", nargs=-1)
+@click.argument("workloads", nargs=-1, shell_complete=workload_names)
 @click.option("--all", "every", is_flag=True, help="Also the workloads that run only when named.")
 @click.option(
     "--samples", type=click.IntRange(min=1), help="Samples to count  [default: the workload's own]."
@@ -147,7 +149,7 @@ def _run(
     """Run the workloads one after the other; the first that is refused or breaks ends the command."""
     subject = ", ".join(workload.name for workload in chosen)
     try:
-        refusal = admit_all(root, chosen, admit)
+        refusal = admit_all(root, chosen, _admit)
         if refusal is not None:
             show.result(refusal)
             return Refused.exit_code
@@ -163,11 +165,16 @@ def _run(
     return 0
 
 
+def _admit(root: Path, names: Sequence[str]) -> Admission:
+    """The gate, and what only a benchmark asks."""
+    return with_machine_code(admit(root, names), architectures(os.environ))
+
+
 def _run_one(
     root: Path, workload: Workload, options: Options, say: Callable[[str], None], show: _Shown
 ) -> Measured | Refusal:
     try:
-        result = measure(root, workload, options, admit=admit, say=say)
+        result = measure(root, workload, options, admit=_admit, say=say)
     except FreshproofError as error:
         show.error(workload, error)
         raise

@@ -55,12 +55,14 @@ def stale(root, names):
 def bench(tmp_path, monkeypatch, capsys):
     """Run the command in a project; gives exit code, standard output and standard error."""
 
-    def run(*arguments, admit=fresh, gpu=None, scenario="honest"):
+    def run(*arguments, admit=fresh, gpu=None, scenario="honest", artifacts_exist=False):
         (tmp_path / "manifests").mkdir(exist_ok=True)
         (tmp_path / "manifests/targets.toml").write_text(TARGETS.replace("SCENARIO", scenario))
         shutil.copy(FAKE, tmp_path / "work.py")
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(module, "admit", admit)
+        if not artifacts_exist:
+            monkeypatch.setattr(module, "with_machine_code", lambda admission, _gpus: admission)
         monkeypatch.setattr(module, "architectures", lambda environ: [gpu] if gpu else "none here")
         monkeypatch.setattr("sys.argv", ["freshproof", "bench", *arguments])
         with pytest.raises(SystemExit) as ended:
@@ -158,3 +160,18 @@ def test_mistakes_are_messages(bench, arguments):
     code, out, err = bench(*arguments)
     assert code == 2
     assert "Traceback" not in out + err
+
+
+def test_ptx_alone_is_refused_before_the_first_sample(bench):
+    """T41: the driver would compile it, in the time of the samples."""
+    text = Path(__file__).parents[1] / "data" / "objects" / "sample.ptx"
+
+    def admit(root, names):
+        (verdict,) = fresh(root, names).verdicts
+        return Admission(
+            (verdict,), (Admitted(names[0], Kind.PTX, str(text), "sha256:p", "s", "m", "sm_90"),)
+        )
+
+    code, out, err = bench("device", admit=admit, gpu="sm_90", artifacts_exist=True)
+    assert code == 5
+    assert "holds only PTX (compute_90): the driver would compile it when it is loaded" in out + err
