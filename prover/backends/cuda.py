@@ -306,8 +306,8 @@ class _LoadedKey:
         n = self._n = key.domain_size
         self.passes = ntt_plan.to_coset(key.log_domain)
         vector_bytes = 3 * n * SCALAR_BYTES
-        field_bytes = 2 * vector_bytes + key.n_vars * SCALAR_BYTES
-        field_bytes += most_bytes(len(key.coefs), n) + Ntt.need(self.passes)
+        matrix_bytes = most_bytes(len(key.coefs), n)
+        field_bytes = 2 * vector_bytes + key.n_vars * SCALAR_BYTES + matrix_bytes + Ntt.need(self.passes)
         memory.require(field_bytes + HEADROOM, f"the matrices and transforms of {key.file.path.name}")
         counts = {query: len(getattr(key, query)) for query in QUERIES}
         self.plan = residence.plan(counts, msms, memory.free_bytes() - field_bytes - HEADROOM)
@@ -316,6 +316,7 @@ class _LoadedKey:
         self.witness = memory.allocate(key.n_vars * SCALAR_BYTES, "the witness")
         self.vectors = memory.allocate(vector_bytes, "A.w, B.w and their product")
         self.work = memory.allocate(vector_bytes, "transforms")
+        self._matrices = memory.allocate(matrix_bytes, "the matrices")
         self.witness_ready, self.quotient_ready = (Event(disable_timing=True) for _ in range(2))
         self.staging = Staging()
         self.tapes = Tapes()
@@ -331,7 +332,7 @@ class _LoadedKey:
                 self.queries = StreamedQueries(key, self.plan, self._msms, memory, staging, self._combine)
         with phases.span("matrices to GPU"):
             rows = compressed_rows(key.coefs, self._n)
-            self.sparse = SparseProducts(self._module, rows, self._n, memory, staging, stream)
+            self.sparse = SparseProducts(self._module, rows, self._n, self._matrices, staging, stream)
         with phases.span("tables"):
             self.ntt.prepare(self.passes)
             self.queries.wait()

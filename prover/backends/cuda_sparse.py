@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from prover.backends.cuda_device import Buffer, Memory, Stream
+    from prover.backends.cuda_device import Buffer, Stream
     from prover.backends.cuda_module import LoadedModule
     from prover.backends.cuda_staging import Staging
     from prover.backends.sparse_plan import CompressedRows
 
-from prover.backends.sparse_plan import ROW_LIMIT
+from prover.backends.sparse_plan import ALIGNMENT, ARRAYS, ROW_LIMIT
+from prover.params import SCALAR_BYTES
 
 BLOCK = 128
 
@@ -25,28 +26,23 @@ class SparseProducts:
         module: LoadedModule,
         rows: CompressedRows,
         n: int,
-        memory: Memory,
+        room: Buffer,
         staging: Staging,
         stream: Stream,
     ) -> None:
+        """``room``: as much as `sparse_plan.most_bytes` says. It is reserved before, with all else."""
         self._n = n
         self._long_rows = len(rows.long_rows)
         self._segments = len(rows.segment_starts)
         self._kernels = {k: module.kernel(f"sparse_{k}") for k in ("rows", "segments", "combine")}
         self._at: dict[str, Buffer] = {}
-        for name in (
-            "starts",
-            "wires",
-            "values",
-            "long_rows",
-            "first_segments",
-            "segment_starts",
-            "segment_ends",
-        ):
+        end = 0
+        for name in ARRAYS:
             array = getattr(rows, name)
-            self._at[name] = memory.allocate(array.nbytes, f"the matrices' {name}")
+            self._at[name] = room.part(end, array.nbytes)
             staging.upload(array, self._at[name], stream)
-        self._partials = memory.allocate(32 * self._segments, "sums of long rows")
+            end += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+        self._partials = room.part(end, SCALAR_BYTES * self._segments)
 
     def run(self, witness: Buffer, out: Buffer, stream: Stream) -> None:
         """``out`` (2n elements, Montgomery form) = A.w, then B.w, for a witness in standard form."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prover.formats.zkey import COEF, entry_values
+from prover.params import SCALAR_BYTES
 from prover.scalars import take
 
 if TYPE_CHECKING:
@@ -20,6 +21,18 @@ ROW_LIMIT = 32
 """Longer rows are not one thread's work: a warp waits for its longest row."""
 SEGMENT = 1024
 """Entries that a block sums of a long row: 8 a thread."""
+ALIGNMENT = 256
+"""Each array starts at a multiple of this in the GPU's memory."""
+ARRAYS = (
+    "starts",
+    "wires",
+    "values",
+    "long_rows",
+    "first_segments",
+    "segment_starts",
+    "segment_ends",
+)
+"""What goes to the GPU, in this order; a partial sum a segment follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +54,17 @@ class CompressedRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays, and of one partial sum a segment."""
-        arrays = (
-            self.starts,
-            self.wires,
-            self.values,
-            self.long_rows,
-            self.first_segments,
-            self.segment_starts,
-            self.segment_ends,
-        )
-        return sum(a.nbytes for a in arrays) + 32 * len(self.segment_starts)
+        """Bytes on the GPU: all arrays, and a partial sum a segment."""
+        sizes = [getattr(self, name).nbytes for name in ARRAYS] + [SCALAR_BYTES * len(self.segment_starts)]
+        return sum(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)
 
 
 def most_bytes(entries: int, n: int) -> int:
     """`CompressedRows.nbytes` at most, for that many entries over a domain of n points."""
     long_rows = entries // (ROW_LIMIT + 1)
     segments = long_rows + entries // SEGMENT
-    return 4 * (2 * n + 1) + 36 * entries + 4 * (2 * long_rows + 1) + 40 * segments
+    arrays = 4 * (2 * n + 1) + 36 * entries + 4 * (2 * long_rows + 1) + 40 * segments
+    return arrays + (len(ARRAYS) + 1) * ALIGNMENT
 
 
 def compressed_rows(coefs: NDArray[Any], n: int) -> CompressedRows:

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from prover.backends.sparse_plan import ROW_LIMIT, SEGMENT, compressed_rows
+from prover.backends.sparse_plan import ROW_LIMIT, SEGMENT, compressed_rows, most_bytes
 from prover.formats.zkey import COEF
 from prover.scalars import decode_scalars, encode_scalars
 
@@ -48,9 +48,9 @@ def test_products_agree_with_the_oracle(curve, load_module, memory, stream, shap
         double = value * curve.radix_r**2 % r
         coefs[k] = (m, i, wire, encode_scalars([double])[0])
         expected[m][i] = (expected[m][i] + value * witness[wire]) % r
-    sparse = SparseProducts(
-        load_module(f"cuda-fr-{curve.name}"), compressed_rows(coefs, N), N, memory, Staging(), stream
-    )
+    rows = compressed_rows(coefs, N)
+    room = memory.allocate(most_bytes(len(coefs), N), "the matrices")
+    sparse = SparseProducts(load_module(f"cuda-fr-{curve.name}"), rows, N, room, Staging(), stream)
     wires = memory.allocate(32 * WIRES, "witness")
     wires.upload(encode_scalars(witness), stream)
     out = memory.allocate(2 * N * 32, "products")

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from prover.backends.sparse_plan import ROW_LIMIT, SEGMENT, compressed_rows
+from prover.backends.sparse_plan import ROW_LIMIT, SEGMENT, compressed_rows, most_bytes
 from prover.formats.zkey import COEF
 
 
@@ -66,3 +66,11 @@ def test_no_segment_is_empty_or_too_long():
     rows = compressed_rows(entries([(0, 2, 0)] * (2 * SEGMENT + 5)), 4)
     sizes = rows.segment_ends.astype(int) - rows.segment_starts
     assert sizes.tolist() == [SEGMENT, SEGMENT, 5]
+
+
+@pytest.mark.parametrize("n", [1, 4, 64])
+@pytest.mark.parametrize("lengths", [[], [1], [33] * 8, [32] * 4, [1025, 33], [1024], [5000], [33, 0, 2048]])
+def test_the_memory_reserved_before_the_rows_are_known_suffices(n, lengths):
+    triples = [(row % 2, row // 2 % n, 0) for row, length in enumerate(lengths) for _ in range(length)]
+    rows = compressed_rows(entries(triples), n)
+    assert rows.nbytes <= most_bytes(len(triples), n)
