@@ -22,6 +22,7 @@ from prover.reference import g1, g2
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from prover.formats.zkey import ProvingKey
     from prover.groth16 import Proof, VerificationKey
 
 
@@ -75,15 +76,20 @@ class Checker:
         self.vk = vk
         self.pairing: Pairing = _py_ecc() if vk.curve == BN254 else _arkworks()
         for name, kind, point in _named_points(vk):
-            try:
-                self._require(kind, point)
-                if point is None and not name.startswith("IC"):
-                    raise Rejected("is the identity")
-            except Rejected as error:
-                raise ConfigurationError(
-                    f"{source}: the verification key's {name} {error}",
-                    remedy="the key is damaged or hostile: make it or fetch it again",
-                ) from None
+            self._require_of_key(f"{source}: the verification key's {name}", kind, point)
+            if point is None and not name.startswith("IC"):
+                raise _damaged(f"{source}: the verification key's {name}", "is the identity")
+
+    @classmethod
+    def of_key(cls, key: ProvingKey) -> Checker:
+        """Checks proofs made with a proving key, whose two points that no verifier has are checked as well:
+        with a bad one every proof would fail, and the witness would look guilty.
+        """
+        path = key.file.path
+        checker = cls(key.verification_key(), source=path)
+        for name, point in (("beta_g1", key.beta_g1), ("delta_g1", key.delta_g1)):
+            checker._require_of_key(f"{path}: {name}", "g1", point)
+        return checker
 
     def check(self, proof: Proof, public: Sequence[int]) -> Check:
         """Whether the proof is valid for these public signals."""
@@ -105,6 +111,12 @@ class Checker:
         for index, signal in enumerate(public):
             if not 0 <= signal < self.vk.curve.r:
                 raise Rejected(f"public signal {index} is not below r")
+
+    def _require_of_key(self, name: str, kind: Literal["g1", "g2"], point: Any) -> None:
+        try:
+            self._require(kind, point)
+        except Rejected as error:
+            raise _damaged(name, str(error)) from None
 
     def _require_proof(self, proof: Proof) -> None:
         points: list[tuple[str, Literal["g1", "g2"], Any]] = [
@@ -145,6 +157,12 @@ class Checker:
                 (negate(proof.c), vk.delta),
             ]
         )
+
+
+def _damaged(name: str, what: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{name} {what}", remedy="the key is damaged or hostile: make it or fetch it again"
+    )
 
 
 def _named_points(vk: VerificationKey) -> list[tuple[str, Literal["g1", "g2"], Any]]:

@@ -80,7 +80,7 @@ class Session:
             key = read_zkey(zkey)
         say(f"{zkey.name}: {key.curve.name}, {key.n_constraints} constraints, domain 2^{key.log_domain}")
         with phases.span("verification key"):
-            checker = Checker(key.verification_key(), source=zkey)
+            checker = Checker.of_key(key)
         with phases.span("code loaded"):
             backend = open_backend(backend_name, key.curve, find_artifact, gpu_memory)
         for entry in backend.loaded:

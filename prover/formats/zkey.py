@@ -1,15 +1,16 @@
 """Groth16 proving keys of snarkjs (``.zkey``, version 1).
 
 The points and the matrix entries stay in the mapped file: a key of gigabytes costs no copy. Every rule that
-the arithmetic relies on (sizes, indices, ranges) is checked here, vectorised; that points lie on their
-curves is for the backend (`Backend.check_points`), which has fast arithmetic.
+the arithmetic relies on (sizes, indices, ranges) is checked here, vectorised; so are the curve equations of
+the header's points and of IC. Those of the queries are for the backend (`Backend.check_points`), which has
+fast arithmetic; subgroups are for `prover.check`.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from prover.formats.container import (
 from prover.formats.points import decode_g1, decode_g2
 from prover.groth16 import VerificationKey
 from prover.params import CURVES, SCALAR_BYTES, Curve, G1Point, G2Point, curve_by_primes
+from prover.reference import g1, g2
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +119,7 @@ class ProvingKey:
         return max(0, rows - self.n_public - 1)
 
     def verification_key(self) -> VerificationKey:
-        """What a verifier of this key's proofs needs; points not yet checked to be on their curves."""
+        """What a verifier of this key's proofs needs."""
         return VerificationKey(
             self.curve,
             alpha=self.alpha_g1,
@@ -136,7 +138,7 @@ _QUERY_SECTIONS = {"a_query": 5, "b_g1_query": 6, "b_g2_query": 7, "l_query": 8,
 
 
 def read_zkey(path: Path) -> ProvingKey:
-    """Map a key and check everything but the curve equations.
+    """Map a key and check everything but the queries' curve equations, and subgroups.
 
     Raises `Missing` (no such file) and `MalformedFile`; an unknown curve or protocol, too.
     """
@@ -152,6 +154,7 @@ def read_zkey(path: Path) -> ProvingKey:
     key = _map_queries(container, header)
     _check_entries(key)
     _check_coordinates(key)
+    _check_ic(key)
     return key
 
 
@@ -207,9 +210,15 @@ def _read_point(cursor: Cursor, curve: Curve, name: str) -> G1Point | G2Point:
     in_g1 = name.endswith("g1")
     data = cursor.take(curve.g1_bytes if in_g1 else curve.g2_bytes, name)
     try:
-        return decode_g1(curve, data) if in_g1 else decode_g2(curve, data)
+        point: Any = decode_g1(curve, data) if in_g1 else decode_g2(curve, data)
     except ValueError as error:
         raise cursor.section.fault(at, f"{name}: {error}") from None
+    if point is None:
+        raise cursor.section.fault(at, f"{name} is the identity")
+    group: Any = g1(curve) if in_g1 else g2(curve)
+    if not group.is_on_curve(point):
+        raise cursor.section.fault(at, f"{name} is not on the curve")
+    return cast("G1Point | G2Point", point)
 
 
 def _map_queries(container: Container, header: _Header) -> ProvingKey:
@@ -272,6 +281,13 @@ def _check_coordinates(key: ProvingKey) -> None:
         if bad is not None:
             point = bad * width // points.shape[1]
             raise key.file.section(kind).fault(bad * width, f"point {point}: a coordinate is not below q")
+
+
+def _check_ic(key: ProvingKey) -> None:
+    group, width = g1(key.curve), key.curve.g1_bytes
+    for index, row in enumerate(key.ic):
+        if not group.is_on_curve(decode_g1(key.curve, row.data)):
+            raise key.file.section(3).fault(index * width, f"point {index} is not on the curve")
 
 
 def write_zkey(

@@ -10,6 +10,7 @@ import pytest
 from orchestrator.errors import ConfigurationError
 from prover.check import Checker
 from prover.formats.snarkjs import read_proof, read_public, read_verification_key
+from prover.formats.zkey import read_zkey
 from prover.params import BLS12_381, BN254, CURVES, Curve
 from prover.reference import g1, g2
 
@@ -167,6 +168,16 @@ def test_verification_key_off_the_curve_or_subgroup_is_refused() -> None:
     ):
         with pytest.raises(ConfigurationError, match=words):
             Checker(changed, source="vk.json")
+
+
+@pytest.mark.parametrize("name", ["beta_g1", "delta_g1"])
+def test_proving_key_with_a_point_outside_the_subgroup_is_refused(name: str) -> None:
+    """No verifier has these two; proofs made with them would fail, and their witness look guilty."""
+    key = read_zkey(DATA / "bls12381" / "mul.zkey")
+    Checker.of_key(key)
+    damaged = replace(key, **{name: g1(BLS12_381).add(getattr(key, name), (0, 2))})
+    with pytest.raises(ConfigurationError, match=f"mul.zkey: {name} is not in the subgroup"):
+        Checker.of_key(damaged)
 
 
 @both_curves

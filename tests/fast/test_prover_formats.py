@@ -258,6 +258,38 @@ def test_header_coordinates_are_below_q(curve: Curve, tmp_path: Path) -> None:
     refused(tmp_path, read_zkey, file.bytes(), "delta_g2", "not below q")
 
 
+HEADER_POINTS = ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2")
+
+
+def place_of(curve: Curve, name: str) -> tuple[int, int]:
+    """Where a point of the header begins in section 2, and its length."""
+    sizes = [curve.g1_bytes if point.endswith("g1") else curve.g2_bytes for point in HEADER_POINTS]
+    index = HEADER_POINTS.index(name)
+    return 4 + curve.q_bytes + 4 + 32 + 12 + sum(sizes[:index]), sizes[index]
+
+
+@both_curves
+@pytest.mark.parametrize("name", HEADER_POINTS)
+def test_header_points_are_on_their_curves_and_not_the_identity(
+    curve: Curve, name: str, tmp_path: Path
+) -> None:
+    at, size = place_of(curve, name)
+    for mask, words in ((bytes([1, *bytes(size - 1)]), "is not on the curve"), (None, "is the identity")):
+        file = load(curve, "mul.zkey")
+        old = file[2][at : at + size]
+        file[2][at : at + size] = bytes(a ^ b for a, b in zip(old, mask or old, strict=True))
+        error = refused(tmp_path, read_zkey, file.bytes(), "section 2 (header)", f"{name} {words}")
+        assert error.offset == 12 + 12 + 4 + 12 + at, "where the point begins"
+
+
+@both_curves
+@pytest.mark.parametrize("index", [0, 1])
+def test_points_for_public_signals_are_on_their_curve(curve: Curve, index: int, tmp_path: Path) -> None:
+    file = load(curve, "mul.zkey")
+    file[3][index * curve.g1_bytes] ^= 1
+    refused(tmp_path, read_zkey, file.bytes(), "section 3 (IC points)", f"point {index} is not on the curve")
+
+
 # --- witness and circuit ------------------------------------------------------------------------------------
 
 
