@@ -90,11 +90,14 @@ class Streamed:
     piece_bytes: int
     workspace_bytes: int
     nbytes: int
+    resident_bytes: int
+    """What it would take to keep the points resident, at least."""
 
     def describe(self) -> str:
-        """For people."""
+        """For people: what is done, and what would avoid it."""
         count = sum(len(pieces) for pieces in self.pieces.values())
-        return f"streamed, {count} pieces of up to {self.piece_bytes / 1e6:.0f} MB"
+        pieces = f"streamed, {count} pieces of up to {self.piece_bytes / 1e6:.0f} MB"
+        return f"{pieces}; resident they need {self.resident_bytes / 1e9:.1f} GB"
 
 
 def plan(counts: Mapping[str, int], msms: Mapping[Group, Sizes], budget: int) -> Resident | Streamed:
@@ -106,8 +109,9 @@ def plan(counts: Mapping[str, int], msms: Mapping[Group, Sizes], budget: int) ->
     resident = _resident(present, msms, budget)
     if resident is not None:
         return resident
+    least = _need({query: msms[QUERIES[query]].shape(n, max_tables=1) for query, n in present.items()}, msms)
     for log_piece in range(LARGEST_PIECE, SMALLEST_PIECE - 1, -1):
-        streamed = _streamed(present, msms, 1 << log_piece)
+        streamed = _streamed(present, msms, 1 << log_piece, least)
         if streamed.nbytes <= budget:
             return streamed
     raise Missing(
@@ -137,8 +141,7 @@ def _resident(counts: Mapping[str, int], msms: Mapping[Group, Sizes], budget: in
     lanes = THREE_LANES
     while True:
         shapes = {query: rest[0] for query, rest in choices.items()}
-        sizes = {query: msms[QUERIES[query]].table_bytes(shape) for query, shape in shapes.items()}
-        need = sum(sizes.values()) + sum(lane_bytes(shapes, lanes, msms).values())
+        need = _need(shapes, msms, lanes)
         if need <= budget:
             return Resident(shapes, lanes, need)
         if lanes is THREE_LANES:
@@ -147,8 +150,16 @@ def _resident(counts: Mapping[str, int], msms: Mapping[Group, Sizes], budget: in
         shrinkable = [query for query, rest in choices.items() if len(rest) > 1]
         if not shrinkable:
             return None
-        largest = max(shrinkable, key=lambda query: sizes[query])
+        largest = max(shrinkable, key=lambda query: msms[QUERIES[query]].table_bytes(shapes[query]))
         choices[largest] = choices[largest][1:]
+
+
+def _need(
+    shapes: Mapping[str, Shape], msms: Mapping[Group, Sizes], lanes: Mapping[str, str] = TWO_LANES
+) -> int:
+    """Bytes of all points and tables, and of the lanes' workspaces."""
+    tables = sum(msms[QUERIES[query]].table_bytes(shape) for query, shape in shapes.items())
+    return tables + sum(lane_bytes(shapes, lanes, msms).values())
 
 
 def _choices(msm: Sizes, n: int) -> Sequence[Shape]:
@@ -163,7 +174,9 @@ def _choices(msm: Sizes, n: int) -> Sequence[Shape]:
     return [by_tables[tables] for tables in sorted(by_tables, reverse=True)]
 
 
-def _streamed(counts: Mapping[str, int], msms: Mapping[Group, Sizes], largest: int) -> Streamed:
+def _streamed(
+    counts: Mapping[str, int], msms: Mapping[Group, Sizes], largest: int, resident_bytes: int
+) -> Streamed:
     unit = min(msm.point_bytes for msm in msms.values())
     pieces = {q: _pieces(n, largest * unit // msms[QUERIES[q]].point_bytes) for q, n in counts.items()}
     piece_bytes = workspace = 0
@@ -173,7 +186,8 @@ def _streamed(counts: Mapping[str, int], msms: Mapping[Group, Sizes], largest: i
             shape = msm.shape(count, max_tables=1)
             piece_bytes = max(piece_bytes, msm.table_bytes(shape))
             workspace = max(workspace, msm.workspace_bytes(shape))
-    return Streamed(pieces, piece_bytes, workspace, PIECES_ON_THE_GPU * piece_bytes + workspace)
+    nbytes = PIECES_ON_THE_GPU * piece_bytes + workspace
+    return Streamed(pieces, piece_bytes, workspace, nbytes, resident_bytes)
 
 
 def _pieces(n: int, wanted: int) -> tuple[Stretch, ...]:

@@ -70,7 +70,8 @@ def test_a_proof_of_2_to_the_24_fits_120_gigabytes_and_is_streamed_through_24():
     assert all(shape.sets <= 2 for shape in large.shapes.values()), "no query is left without tables"
     small = plan(counts(24), sizes(BLS12_381), 24 * GB - field)
     assert isinstance(small, Streamed)
-    assert small.describe().startswith("streamed, ")
+    assert small.describe().startswith("streamed, ") and "resident they need" in small.describe()
+    assert small.resident_bytes > 24 * GB - field
 
 
 @pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 191, 192, 193, 1000, 12345])
