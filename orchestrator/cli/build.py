@@ -22,6 +22,7 @@ from orchestrator.build_report import (
     opening_lines,
     outcome_line,
 )
+from orchestrator.cli.completion import target_names
 from orchestrator.cli.safe_text import one_line, visible
 from orchestrator.errors import BuildFailed, ConfigurationError
 from orchestrator.situation import Situation, survey
@@ -32,7 +33,7 @@ from orchestrator.workspace import Workspace, find_root, write_atomically
 
 
 @click.command(short_help="Build what is not fresh, and record what was built from what.")
-@click.argument("targets", nargs=-1)
+@click.argument("targets", nargs=-1, shell_complete=target_names)
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Commands at a time  [default: one a core].")
 @click.option("--force", is_flag=True, help="Build also what is fresh.")
 @click.option("--explain", is_flag=True, help="Say why each target is fresh or not; build nothing.")

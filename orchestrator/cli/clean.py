@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from orchestrator.clean import clean, clean_old
+from orchestrator.cli.completion import target_names
 from orchestrator.cli.safe_text import visible
 from orchestrator.errors import AnswerIsNo
 from orchestrator.foreign.admission import has_targets
@@ -17,7 +18,7 @@ from orchestrator.workspace import Workspace, find_root
 
 
 @click.command(short_help="Remove artifacts, records and logs; say what was removed.")
-@click.argument("targets", nargs=-1)
+@click.argument("targets", nargs=-1, shell_complete=target_names)
 @click.option("--old", is_flag=True, help="Only artifacts that no record names any more.")
 @click.option("--all", "everything", is_flag=True, help="Also the fetched toolkit and the records of runs.")
 @click.option("--recorded", is_flag=True, help="Only what `freshproof run` recorded of other builds.")

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from orchestrator.cli.behind import NOT_STARTED, CommandBehind, become, command_of, given_environment
+from orchestrator.cli.completion import target_names
 from orchestrator.cli.failure import error_document
 from orchestrator.cli.safe_text import one_line, visible
 from orchestrator.errors import BrokenRun, ConfigurationError, FreshproofError, Refused
@@ -35,7 +36,7 @@ from orchestrator.workspace import Workspace, find_root
 
 
 @click.command(cls=CommandBehind, short_help="Run a command only if the targets are proven fresh.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]... [-- COMMAND...]")
+@click.argument("targets", nargs=-1, metavar="[TARGET]... [-- COMMAND...]", shell_complete=target_names)
 @click.option("--pid", "pids", multiple=True, type=int, help="Ask also that this process runs them.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document with every finding.")
 @click.pass_context

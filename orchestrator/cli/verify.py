@@ -13,6 +13,7 @@ from typing import Any
 import click
 from rich.table import Table
 
+from orchestrator.cli.completion import target_names
 from orchestrator.cli.object_tables import add_row, new_table, print_table, shown
 from orchestrator.cli.safe_text import one_line
 from orchestrator.cli.terminal import items_progress, result_console
@@ -51,7 +52,7 @@ _DEMANDS = {
 
 
 @click.command(short_help="Check that what is built is what your sources make.")
-@click.argument("targets", nargs=-1)
+@click.argument("targets", nargs=-1, shell_complete=target_names)
 @click.option("--rebuild", "again", is_flag=True, help="Build each a second time, cleanly, and compare.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from orchestrator.cli.behind import CommandBehind, command_of
+from orchestrator.cli.completion import target_names, workload_names
 from orchestrator.cli.watch_screen import open_screen
 from orchestrator.errors import FreshproofError
 from orchestrator.situation import read_project
@@ -21,9 +22,15 @@ from orchestrator.workspace import Workspace, find_root
 
 
 @click.command(cls=CommandBehind, short_help="Rebuild what a saved file affects, until interrupted.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]... [-- COMMAND...]")
+@click.argument("targets", nargs=-1, metavar="[TARGET]... [-- COMMAND...]", shell_complete=target_names)
 @click.option("--verify", is_flag=True, help="Ask the gate about what was built.")
-@click.option("--bench", metavar="WORKLOAD", default="", help="Time this workload when its code was built.")
+@click.option(
+    "--bench",
+    metavar="WORKLOAD",
+    default="",
+    shell_complete=workload_names,
+    help="Time this workload when its code was built.",
+)
 @click.option("--notify", metavar="PROGRAM", default="", help="Run it after each round, with what came out.")
 @click.option("--bell", is_flag=True, help="Ring the terminal's bell after each round.")
 @click.option("--poll", is_flag=True, help="Look at the files again and again; do not rely on events.")

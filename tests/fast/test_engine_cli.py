@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -111,3 +112,31 @@ def test_a_full_disk_behind_standard_output_is_a_message(tmp_path, arguments):
     assert done.returncode == 8
     assert "cannot write the output: No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed_so_far", "offered"),
+    [
+        ("build k-", {"k-a", "k-b"}),
+        ("build k-a k-", {"k-b"}),
+        ("gate k-b k", {"k-a"}),
+        ("bench quick", {"quick"}),
+        ("watch --bench q", {"quick"}),
+        ("verify nothing", set()),
+    ],
+)
+def test_a_shell_is_offered_targets_and_workloads(tmp_path, typed_so_far, offered):
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests/targets.toml").write_text(
+        'schema = 1\n[project]\nname = "p"\nsource-roots = ["."]\n'
+        + "".join(f'[target.k-{n}]\nkind = "cubin"\nsources = ["{n}.cu"]\narch = "sm_90"\n' for n in "ab")
+        + '[workload.quick]\ncommand = ["true"]\nuses = ["k-a"]\n'
+    )
+    words = f"freshproof {typed_so_far}"
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    environ = {**os.environ, **asked, "_FRESHPROOF_COMPLETE": "bash_complete"}
+    code = "from orchestrator.cli import main; import sys; sys.argv[0] = 'freshproof'; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environ, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert {line.removeprefix("plain,") for line in done.stdout.split()} == offered

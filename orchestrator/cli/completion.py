@@ -1,0 +1,32 @@
+"""Names that a shell offers when Tab is pressed: targets and workloads of the project around."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import click
+
+from orchestrator.errors import FreshproofError
+from orchestrator.model import Project
+from orchestrator.situation import read_project
+from orchestrator.workspace import Workspace, find_root
+
+
+def target_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Targets that were not named yet."""
+    return _names(lambda project: (target.name for target in project.targets), ctx, incomplete)
+
+
+def workload_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Workloads that were not named yet."""
+    return _names(lambda project: (workload.name for workload in project.workloads), ctx, incomplete)
+
+
+def _names(of: Callable[[Project], Iterable[str]], ctx: click.Context, incomplete: str) -> list[str]:
+    try:
+        project = read_project(Workspace(find_root(Path.cwd())))
+    except FreshproofError:
+        return []  # a shell that completes has no place for an error
+    named = {word for words in ctx.params.values() if isinstance(words, tuple) for word in words}
+    return [name for name in of(project) if name.startswith(incomplete) and name not in named]
