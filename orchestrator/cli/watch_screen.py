@@ -98,6 +98,8 @@ class _LiveScreen:
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._building: dict[str, tuple[float, str]] = {}
         self._step: tuple[str, float] | None = None
+        self._line = ""
+        """The last that the step said of its progress."""
         self._state = Text("starting")
         self._session: Session | None = None
         self._busy = threading.Event()
@@ -139,6 +141,9 @@ class _LiveScreen:
             self._building.pop(event["target"], None)
         elif kind == "step":
             self._step = event["step"], time.monotonic()
+            self._line = ""
+        elif kind == "said" and event["step"] != "command":
+            self._line = event["line"]
         elif kind in ("verified", "benched", "command", "cut"):
             self._step = None
         if kind in ("round", "cut", "error"):
@@ -159,7 +164,8 @@ class _LiveScreen:
         ]
         if self._step:
             name, since = self._step
-            rows.append(Text(f"  {name} {now - since:.0f} s", "cyan", no_wrap=True))
+            line = visible(f"  {name} {now - since:.0f} s  {self._line}")
+            rows.append(Text(line, "cyan", no_wrap=True, overflow="ellipsis"))
         rows.append(Text.assemble(self._state, (f"  {_KEYS}", "dim"), no_wrap=True, overflow="ellipsis"))
         self._live.update(Group(*rows), refresh=True)
 

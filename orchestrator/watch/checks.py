@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from orchestrator.errors import FreshproofError
 from orchestrator.records import read_record
 from orchestrator.situation import read_project
@@ -117,7 +119,7 @@ class Checks:
         fields: dict[str, Any] = {"workload": self.options.bench, "state": "broken", "why": why}
         if not times:
             return False, "benched", fields
-        now = Timed(time.strftime("%H:%M:%S"), times, path)
+        now = Timed(time.strftime("%H:%M:%S"), times, path, end.others, psutil.cpu_count() or 1)
         fields |= {"state": "fresh", **timed_fields(now, self._first_timed, self._last_timed)}
         self._first_timed = self._first_timed or now
         self._last_timed = now

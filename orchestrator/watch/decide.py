@@ -104,6 +104,14 @@ class Decider:
         self._cut = True
         return [Cut(self.doing)]
 
+    def doubted(self, due: Due) -> None:
+        """Files that affect ``due`` were saved with the content that they are known to have.
+
+        A build at work may have read another in between, so it is asked once more when it has ended.
+        """
+        if self.doing is Doing.BUILD:
+            self.owed = self.owed | due
+
     def asked(self) -> list[Order]:
         """The user wants everything looked at again, the steps included."""
         self._unchecked = True

@@ -16,6 +16,7 @@ from enum import StrEnum
 SURE = 0.95
 SAME_WITHIN = 0.01
 """Two sets count as the same if the whole interval lies within this share of no difference."""
+_TOO_FEW = "not enough samples to tell"
 _EXACT_PAIRS = 2500
 """With more pairs the normal approximation of the rank sum is as good."""
 
@@ -26,7 +27,7 @@ class Answer(StrEnum):
     FASTER = "faster"
     SLOWER = "slower"
     SAME = "same"
-    UNKNOWN = "not enough samples to tell"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +40,22 @@ class Delta:
     """Ends of the interval at `SURE`; ``None`` if so few samples allow none."""
     high: float | None
     counts: tuple[int, int]
+    doubt: str = ""
+    """Why the answer is unknown whatever the times say."""
 
 
-def compare_times(earlier: Sequence[int], later: Sequence[int]) -> Delta:
+def compare_times(earlier: Sequence[int], later: Sequence[int], doubt: str = "") -> Delta:
     """Compare two sets of positive times, at least one each."""
     pairs = sorted(math.log(b / a) for a in earlier for b in later)
     counts = (len(earlier), len(later))
     shift = math.expm1(statistics.median(pairs))
     cut = _cut(*counts)
     if cut == 0:
-        return Delta(Answer.UNKNOWN, shift, None, None, counts)
+        return Delta(Answer.UNKNOWN, shift, None, None, counts, doubt)
     low, high = math.expm1(pairs[cut - 1]), math.expm1(pairs[-cut])
-    if high < 0:
+    if doubt:
+        answer = Answer.UNKNOWN
+    elif high < 0:
         answer = Answer.FASTER
     elif low > 0:
         answer = Answer.SLOWER
@@ -58,7 +63,7 @@ def compare_times(earlier: Sequence[int], later: Sequence[int]) -> Delta:
         answer = Answer.SAME
     else:
         answer = Answer.UNKNOWN
-    return Delta(answer, shift, low, high, counts)
+    return Delta(answer, shift, low, high, counts, doubt)
 
 
 def _cut(n: int, m: int) -> int:
@@ -92,11 +97,13 @@ def _ways(n: int, m: int) -> list[int]:
 def delta_text(delta: Delta) -> str:
     """Such as ``3.1 % faster (95 % interval 1.9 to 4.4 % faster)``."""
     beside = f"{delta.counts[1]} samples beside {delta.counts[0]}"
+    if delta.doubt:
+        return f"{_signed(delta.shift)} %, which says nothing: {delta.doubt}"
     if delta.low is None or delta.high is None:
-        return f"{Answer.UNKNOWN}: {beside}"
+        return f"{_TOO_FEW}: {beside}"
     interval = f"{_signed(delta.low)} to {_signed(delta.high)} %"
     if delta.answer is Answer.UNKNOWN:
-        return f"{Answer.UNKNOWN}: anything from {interval} fits ({beside})"
+        return f"{_TOO_FEW}: anything from {interval} fits ({beside})"
     if delta.answer is Answer.SAME:
         return f"the same within {SAME_WITHIN:.0%} ({interval})"
     return f"{_signed(delta.shift)} %, {delta.answer} (95 % interval {interval}; {beside})"

@@ -23,7 +23,8 @@ WRITING_SECONDS = 1.5
 """How long to wait for the end of a write of which nothing more is heard."""
 LONGEST_SECONDS = 5.0
 """After this time a burst counts as over, so that a file which is written all the time blocks nothing."""
-MOST_PATIENCE = 16
+PATIENT_SECONDS = 0.5
+"""The longest that patience makes of either."""
 
 Place = tuple[str, str]
 """A folder's real path and a name in it. An empty name stands for the folder itself."""
@@ -81,7 +82,7 @@ class Gathering:
         if not self._latest:
             return None
         quiet = STORM_SECONDS if len(self._latest) >= STORM_PLACES else QUIET_SECONDS
-        ends = [self._last + quiet * min(self.patience, MOST_PATIENCE)]
+        ends = [self._last + min(quiet * self.patience, max(quiet, PATIENT_SECONDS))]
         for sort, since in self._latest.values():
             if sort is Sort.WRITING:
                 ends.append(since + WRITING_SECONDS)

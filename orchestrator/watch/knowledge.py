@@ -32,6 +32,8 @@ class Changes:
     """Path, and ``changed``, ``gone``, ``appeared`` or ``replaced`` (a folder or link on the way)."""
     touched: tuple[str, ...]
     """Files whose content is what it was."""
+    doubt: Due
+    """What they affect."""
 
 
 @dataclass(slots=True)
@@ -95,14 +97,16 @@ class Knowledge:
             del self.failing[name]
         for name in actions:
             self._components[name] = situation.toolchains[name].components
-        self._forget_seen()
 
-    def look(self) -> bool:
-        """Watch what is to be watched now; whether there is something that was not watched before."""
+    def look(self, *, broken: bool = False) -> bool:
+        """Watch what is to be watched now; whether there is something that was not watched before.
+
+        ``broken``: the targets could not be planned, perhaps since a source is not there; it is waited for.
+        """
         self.scope = scope_of(self.actions.values(), self.manifests, self._components, self._unbuilt)
         everyone = self.names
         self.scope.read(FILE, everyone)
-        for name, path in self._sources():
+        for name, path in self._sources() if broken else ():
             self.scope.read(path, frozenset({name}))
         return self.look_again()
 
@@ -111,9 +115,7 @@ class Knowledge:
         return self.observer.set(find_places(str(self.workspace.root), self.scope))
 
     def _sources(self) -> list[tuple[str, str]]:
-        """Sources of targets that could not be planned: one that is not there is waited for."""
-        if self.actions:
-            return []
+        """Target and path of every source that targets.toml names now."""
         try:
             project = read_project(self.workspace)
         except FreshproofError:
@@ -122,7 +124,7 @@ class Knowledge:
 
     def changes(self, burst: Mapping[Place, Sort]) -> Changes:
         """What really changed, by content."""
-        due, moved = NOTHING, False
+        due, doubt, moved = NOTHING, NOTHING, False
         files: dict[str, str] = {}
         touched: dict[str, None] = {}
         for place in burst:
@@ -134,7 +136,7 @@ class Knowledge:
                     files[self._show(place[0]) if place[0] else "events were lost"] = "replaced"
                 continue
             how = self._how(place, entry)
-            if how == "replaced":
+            if not entry.leaf:
                 moved = True
                 self.observer.moved(place)
             if how:
@@ -142,10 +144,11 @@ class Knowledge:
                 files[entry.shown] = how
             else:
                 touched[entry.shown] = None
+                doubt = doubt | self._due_of(entry)
                 due = due | Due(self.affected(entry.names) & self.failing.keys())
         if moved:
             self.look_again()
-        return Changes(due, tuple(files.items()), tuple(p for p in touched if p not in files))
+        return Changes(due, tuple(files.items()), tuple(p for p in touched if p not in files), doubt)
 
     def _due_of(self, entry: Entry) -> Due:
         names = self.affected(entry.names)
@@ -155,7 +158,8 @@ class Knowledge:
         """How a place differs from what is known of it; empty if it does not."""
         path = os.path.join(*place)
         if not entry.leaf:
-            return "replaced"
+            known_there = path in self.observer.places.folders or os.path.islink(path)
+            return "gone" if not os.path.lexists(path) else "replaced" if known_there else "appeared"
         now = _digest(path)
         if entry.shown in self.scope.files:
             if place not in self._seen and self.scope.recorded.get(entry.shown) is None:
@@ -168,8 +172,8 @@ class Knowledge:
         self._seen[place] = now
         return "" if now == known else "gone" if now is None else how
 
-    def _forget_seen(self) -> None:
-        """Of files whose targets are all as they should be, the record tells from now on."""
+    def rest(self) -> None:
+        """Nothing is built now: of files whose targets are as they should be, the record tells from here."""
         failing = self.failing.keys()
         for place in tuple(self._seen):
             entry = self.observer.places.at(place)

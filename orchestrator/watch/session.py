@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.build import Built, Outcome, Result
@@ -22,7 +22,7 @@ from orchestrator.watch.decide import Build, BuildEnd, Cut, Decider, Doing, Orde
 from orchestrator.watch.gathering import Gathering, Notice
 from orchestrator.watch.knowledge import Changes, Knowledge
 from orchestrator.watch.observer import Observer
-from orchestrator.watch.scope import NOTHING
+from orchestrator.watch.scope import EVERYTHING, NOTHING
 from orchestrator.watch.steps import Step, StepEnd, adopt_orphans, end_children, forget_orphans
 from orchestrator.workspace import Workspace, explained
 
@@ -69,6 +69,7 @@ class Session:
     _builder: Builder = field(init=False)
     _checks: Checks = field(init=False)
     _step: Step | None = None
+    _step_name: str = ""
     _ended: bool = False
     _build: Build = field(default_factory=lambda: Build(NOTHING))
     _began: float = 0.0
@@ -131,6 +132,9 @@ class Session:
 
     def _settle_burst(self) -> None:
         changes = self._knowledge.changes(self._gathering.release())
+        self._decider.doubted(changes.doubt)
+        if self._broken and (changes.touched or changes.files):
+            changes = replace(changes, due=EVERYTHING)  # whatever was saved may be meant to mend it
         if not changes.due:
             if changes.touched or changes.files:
                 self._tell("touched", files=[*changes.touched, *(path for path, _how in changes.files)])
@@ -149,7 +153,7 @@ class Session:
             files=[{"path": path, "how": how} for path, how in changes.files]
             or [{"path": path, "how": "saved again"} for path in changes.touched],
             targets=sorted(names),
-            cuts="" if cuts is Doing.NOTHING else str(cuts),
+            cuts="" if cuts is Doing.NOTHING else "build" if cuts is Doing.BUILD else self._step_name,
         )
 
     def _do(self, orders: Sequence[Order]) -> None:
@@ -178,7 +182,7 @@ class Session:
             waiting=lambda waits: put(lambda: self._decider.waiting(waits)),
             started=lambda target, reason: put(lambda: self._tell("building", target=target, reason=reason)),
             outcome=lambda outcome: put(lambda: self._tell_outcome(outcome)),
-            code=lambda target, lines: put(lambda: self._tell("code", target=target, lines=list(lines))),
+            code=lambda target, lines: put(lambda: self._tell_code(target, lines)),
             ended=lambda answer: put(lambda: self._build_ended(answer)),
         )
 
@@ -205,7 +209,7 @@ class Session:
             return
         if not isinstance(answer, Built):
             self._tell_error(answer)
-            known.look()
+            known.look(broken=True)
             self._do(self._decider.build_ended(BuildEnd(good=False, broken=True)))
             return
         self._broken = ""
@@ -243,6 +247,10 @@ class Session:
                 artifact=outcome.artifact,
             )
 
+    def _tell_code(self, target: str, lines: Sequence[str]) -> None:
+        alone = self._counts.get(Result.BUILT, 0) == 1
+        self._tell("code", target=target, lines=list(lines), alone=alone)
+
     # Steps
 
     def _start_step(self, name: str) -> None:
@@ -253,6 +261,7 @@ class Session:
             return
         self._notifiers = [one for one in self._notifiers if one.poll() is None]
         forget_orphans({one.pid for one in self._notifiers})  # nothing else is at work now
+        self._step_name = name
         self._tell("step", step=name)
         try:
             self._step = Step(
@@ -283,6 +292,8 @@ class Session:
     def _settle(self, good: bool) -> None:
         """A round is over."""
         known = self._knowledge
+        if not self._broken:
+            known.rest()
         places = known.observer.places
         self._tell(
             "round",

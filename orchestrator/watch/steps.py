@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ class StepEnd:
     """Exit code; negative for a signal."""
     said: str
     """Standard output, where it was kept and not told line by line."""
+    others: float = 0.0
+    """How many processors other programs used meanwhile, on average."""
 
 
 def freshproof(*words: str) -> tuple[str, ...]:
@@ -59,6 +62,7 @@ class Step:
         """Raises `Missing` if it cannot be started."""
         self._ended, self._interrupt = ended, plan.interrupt
         self._kept: list[str] = []
+        self._before = _usage()
         self._done = threading.Event()
         try:
             self._process = subprocess.Popen(
@@ -110,7 +114,20 @@ class Step:
         for reader in self._readers:  # a child that lives on may hold the pipe open
             reader.join(_PIPE_SECONDS)
         self._done.set()
-        self._ended(StepEnd(code, "".join(f"{line}\n" for line in self._kept)))
+        self._ended(StepEnd(code, "".join(f"{line}\n" for line in self._kept), self._others()))
+
+    def _others(self) -> float:
+        seconds, used, mine = (now - before for now, before in zip(_usage(), self._before, strict=True))
+        return max(0.0, used - mine) / max(seconds, 1e-3)
+
+
+def _usage() -> tuple[float, float, float]:
+    """In seconds: now, the time that all processors worked, and the share of this process and its children
+    that have ended.
+    """
+    times, mine = psutil.cpu_times(), os.times()
+    used = sum(times) - times.idle - times.iowait - times.guest - times.guest_nice
+    return time.monotonic(), used, mine.user + mine.system + mine.children_user + mine.children_system
 
 
 def _read(pipe: IO[str], told: Callable[[str], None]) -> None:

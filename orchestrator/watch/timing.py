@@ -10,6 +10,9 @@ from typing import Any
 from orchestrator.stats import summarize
 from orchestrator.watch.delta import Delta, compare_times, delta_text
 
+MOST_DISTURBANCE = 0.1
+"""Share of all processors that other programs may use while times are taken that are to be compared."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timed:
@@ -21,6 +24,16 @@ class Timed:
     """Totals of the samples, without warm-ups."""
     record: str
     """Path, relative to the project's root."""
+    others: float = 0.0
+    """How many processors other programs used meanwhile."""
+    processors: int = 1
+
+    @property
+    def disturbed(self) -> str:
+        """Why its times cannot be compared with others; empty if they can."""
+        if self.others <= MOST_DISTURBANCE * self.processors:
+            return ""
+        return f"other programs used {self.others:.1f} of {self.processors} processors at {self.at}"
 
 
 def parse_bench(said: str) -> tuple[str, str]:
@@ -54,13 +67,14 @@ def timed_fields(now: Timed, first: Timed | None, last: Timed | None) -> dict[st
     compared = [("last", last), ("first", first if first is not last else None)]
     return {
         "record": now.record,
+        "others": now.others,
         **asdict(summary),
         "against": [_against(name, then, now) for name, then in compared if then is not None],
     }
 
 
 def _against(name: str, then: Timed, now: Timed) -> dict[str, Any]:
-    delta: Delta = compare_times(then.times_ns, now.times_ns)
+    delta: Delta = compare_times(then.times_ns, now.times_ns, now.disturbed or then.disturbed)
     return {
         "which": name,
         "at": then.at,

@@ -31,8 +31,7 @@ def watching_text(event: Mapping[str, Any]) -> str:
 def _changed(event: Mapping[str, Any]) -> list[Line]:
     files = [f"{one['path']} {one['how']}" for one in event["files"]]
     line = f"{_clock(event)} {_listed(files)} -> {_listed(event['targets']) or 'no target'}"
-    cut = f"  {event['cuts']} cut off: its sources changed" if event["cuts"] else ""
-    return [("bold", line), *([("yellow", cut)] if cut else [])]
+    return [("bold", line)]
 
 
 def _touched(event: Mapping[str, Any]) -> list[Line]:
@@ -53,7 +52,8 @@ def _built(event: Mapping[str, Any]) -> list[Line]:
 
 
 def _code(event: Mapping[str, Any]) -> list[Line]:
-    return [("cyan", f"    {event['target']}: {line}") for line in event["lines"]]
+    whose = "" if event["alone"] else f"{event['target']}: "
+    return [("cyan", f"    {whose}{line}") for line in event["lines"]]
 
 
 def _verified(event: Mapping[str, Any]) -> list[Line]:
@@ -126,9 +126,9 @@ _SAY: Mapping[str, Callable[[Mapping[str, Any]], list[Line]]] = {
     "touched": _touched,
     "built": _built,
     "code": _code,
-    "cut": lambda event: [("dim", f"  {event['what']} ended")],
+    "cut": lambda event: [("dim", f"  {event['what']} cut off")],
     "error": _error,
-    "said": lambda event: [("", f"  | {event['line']}")],
+    "said": lambda event: [("", f"  | {event['line']}")] if event["step"] == "command" else [],
     "verified": _verified,
     "benched": _benched,
     "command": _command,

@@ -2,6 +2,7 @@
 
 import random
 import statistics
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,7 @@ from orchestrator.watch.gathering import (
 )
 from orchestrator.watch.mounts import Mount, is_silent, mount_of, parse_mounts
 from orchestrator.watch.scope import EVERYTHING, NOTHING, Due, Scope, with_users
-from orchestrator.watch.timing import parse_bench
+from orchestrator.watch.timing import Timed, parse_bench, timed_fields
 
 K = ("/p/src", "k.cu")
 
@@ -146,6 +147,16 @@ def test_a_build_that_ended_before_it_could_be_cut_off_is_not_done_again():
     decider.changed(due("a"))
     decider.changed(due("b"))
     assert decider.build_ended(GOOD) == [Build(due("b"))]
+
+
+def test_a_save_that_changes_nothing_is_looked_into_after_the_build_at_work():
+    """The build may have read the file while it held something else."""
+    decider = started()
+    decider.doubted(due("a"))
+    assert not decider.owed
+    decider.changed(EVERYTHING)
+    decider.doubted(due("a"))
+    assert decider.build_ended(GOOD) == [Build(due("a"))]
 
 
 def test_a_build_that_waits_for_another_is_not_cut_off():
@@ -385,6 +396,16 @@ def test_many_samples_are_compared_as_well():
     delta = compare_times(before, after)
     assert delta.answer is Answer.SLOWER and delta.low < 0.02 < delta.high
     assert delta.shift == pytest.approx(statistics.median(after) / statistics.median(before) - 1, abs=0.005)
+
+
+def test_times_taken_beside_other_programs_say_nothing():
+    before = Timed("10:00:00", (1000, 1001, 1002, 1003, 1004), "r1", others=0.1, processors=2)
+    after = Timed("10:01:00", (2000, 2001, 2002, 2003, 2004), "r2", others=0.8, processors=2)
+    (against,) = timed_fields(after, before, before)["against"]
+    assert against["answer"] == "unknown"
+    assert against["text"].endswith("says nothing: other programs used 0.8 of 2 processors at 10:01:00")
+    (against,) = timed_fields(replace(after, others=0.1), before, before)["against"]
+    assert against["answer"] == "slower"
 
 
 @pytest.mark.parametrize(

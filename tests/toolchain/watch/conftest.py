@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 HERE = Path(__file__).parent
-SECONDS = 120
+SECONDS = 60
 """After which a watch that says nothing counts as broken."""
 
 
@@ -48,7 +48,12 @@ class Watch:
         self.events.put(None)
 
     def next(self, timeout: float = SECONDS) -> dict:
-        event = self.events.get(timeout=timeout)
+        try:
+            event = self.events.get(timeout=timeout)
+        except queue.Empty:
+            if timeout == SECONDS:
+                raise AssertionError(f"the watch says nothing after {self.seen[-8:]}") from None
+            raise
         if event is None:
             raise AssertionError(f"the watch ended: {self.process.stderr.read()}")
         self.seen.append(event)

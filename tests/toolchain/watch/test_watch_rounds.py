@@ -84,8 +84,13 @@ def test_an_error_in_targets_toml_and_a_deleted_source_are_told_and_waited_out(r
     assert "there is no file src/other.cu" in one.until("error")[-1]["error"]
     (real / "src" / "away").rename(real / "src" / "other.cu")
     one.round(good=True)
-    (real / "manifests" / "targets.toml").write_text(targets + targets[11:].replace("target.k", "target.new"))
-    one.until("error")
+    more = '[target.new]\nkind = "ptx"\narch = "sm_90"\nsources = ["new/n.cu"]\n'
+    (real / "manifests" / "targets.toml").write_text(targets + more)
+    assert "there is no file new/n.cu" in one.until("error")[-1]["error"]
+    one.round(good=False)
+    (real / "new").mkdir()
+    (real / "new" / "n.cu").write_text('extern "C" __global__ void n() {}\n')
+    assert one.built(one.round(good=True)) == {"new": "built"}
 
 
 def test_it_begins_with_a_broken_targets_toml_too(real, watch):

@@ -266,8 +266,9 @@ def test_random_bursts_of_saves_end_with_what_a_clean_build_makes(tree, watch):
             if "#error" in path.read_text():
                 path.write_text(f"// mended {burst}\n")
         if burst % 5 == 4 or burst == BURSTS - 1:
-            one.rest(1.5)
-            assert it.run("gate").returncode == 0, burst
+            one.rest(2.0)
+            gate = it.run("gate")
+            assert gate.returncode == 0, f"burst {burst}: {gate.stdout}\n{one.seen[-20:]}"
             assert it.artifacts() == it.clean_artifacts(), burst
     cut = sum(event["event"] == "cut" for event in one.seen)
     assert cut, "no burst met a build"
