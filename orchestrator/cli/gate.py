@@ -38,7 +38,12 @@ from orchestrator.workspace import Workspace, find_root
 @click.command(cls=CommandBehind, short_help="Run a command only if the targets are proven fresh.")
 @click.argument("targets", nargs=-1, metavar="[TARGET]... [-- COMMAND...]", shell_complete=target_names)
 @click.option("--pid", "pids", multiple=True, type=int, help="Ask also that this process runs them.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document with every finding.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="One JSON document with every finding; an admitted COMMAND has the output to itself.",
+)
 @click.pass_context
 def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> int:
     """Check the TARGETS (default: all) against their sources, tools and plan as they are now.
