@@ -4,14 +4,18 @@ The compiler is a stand-in that lists what a real nvcc would have read and write
 the time is the engine's. Times are medians of several runs beside what the same machine needs, in the same
 minute, for SCons (if it is installed) to find the same tree up to date, and for hashing every byte.
 
+The gate's parts are timed in processes of their own, apart from their start: every source by content, and the
+whole toolchain of the nvcc that is installed. With ``--real N``, N kernels are compiled by that nvcc, first
+plainly, by the same commands, and then by the engine; what it adds is told in seconds and in processor time.
 
-    python benchmarks/build_scale.py [--units 1000] [--headers 10000] [--keep FOLDER]
+    python benchmarks/build_scale.py [--units 1000] [--headers 10000] [--real 100] [--keep FOLDER]
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import random
 import resource
@@ -21,8 +25,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 STAND_IN = r"""
 #include <stdio.h>
@@ -115,6 +121,12 @@ def timed(runs: int, do: Callable[[], object]) -> float:
     return statistics.median(seconds)
 
 
+def show(rows: Mapping[str, Callable[[], object]], runs: int) -> None:
+    """Print the median seconds of each."""
+    for name, do in rows.items():
+        print(f"{name:<21} {timed(runs, do):7.3f} s")
+
+
 def scons_file(root: Path, units: int) -> None:
     """The same work for SCons: one command a unit, its headers scanned."""
     (root / "SConstruct").write_text(
@@ -133,6 +145,101 @@ def hash_everything(root: Path) -> None:
             hashlib.sha256(path.read_bytes()).digest()
 
 
+SOURCES_BY_CONTENT = """
+import os, sys, time
+from pathlib import Path
+from orchestrator.digests import Digests
+from orchestrator.evidence import Observer, paths_of
+from orchestrator.freshness import judge
+from orchestrator.recorded import Records
+from orchestrator.situation import survey
+from orchestrator.workspace import Workspace
+workspace = Workspace(Path.cwd().resolve())
+situation = survey(workspace, [], os.environ)
+began = time.perf_counter()
+records, digests = Records(workspace), Digests(workspace.root)
+manifests = {a.target.name: records.read(a.target.name)[0] for a in situation.actions}
+digests.load(paths_of(manifests))
+observer = Observer(workspace.root, digests, None)
+assert all(o.recorded == o.observed for m in manifests.values() for o in observer.inputs(m))
+print(time.perf_counter() - began)
+"""
+TOOLCHAIN_BY_CONTENT = """
+import os, time
+from pathlib import Path
+from orchestrator.digests import Digests
+from orchestrator.evidence import digest_tools
+from orchestrator.toolchain import discover, find_nvcc, honoured, search_path
+began = time.perf_counter()
+found = discover(find_nvcc(os.environ, Path()), search_path(os.environ)[0], honoured(os.environ))
+asked = time.perf_counter() - began
+tools = digest_tools(found.components, Digests(Path("/")))
+assert all(c.digest for c in tools.components)
+size = sum(os.path.getsize(c.path) for c in tools.components)
+print(time.perf_counter() - began, asked, size / 1e6, len(tools.components))
+"""
+
+
+def told(code: str, runs: int, **where: Any) -> list[float]:
+    """What a program in a process of its own prints, as medians of several runs."""
+    rows = []
+    for _ in range(runs):
+        done = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True, **where
+        )
+        rows.append([float(word) for word in done.stdout.split()])
+    return [statistics.median(column) for column in zip(*rows, strict=True)]
+
+
+def generate_kernels(root: Path, count: int) -> None:
+    """A project of small kernels for a real nvcc."""
+    (root / "manifests").mkdir(parents=True)
+    targets = ["schema = 1\n"]
+    for n in range(count):
+        body = (
+            f'#include "common.cuh"\nextern "C" __global__ void k(int *p) {{ p[threadIdx.x] *= {n} + C; }}\n'
+        )
+        (root / f"k{n}.cu").write_text(body)
+        targets.append(f'[target.k{n}]\nkind = "cubin"\narch = "sm_90"\nsources = ["k{n}.cu"]\n')
+    (root / "common.cuh").write_text("#pragma once\n#define C 1\n")
+    (root / "manifests" / "targets.toml").write_text("".join(targets))
+
+
+def measure_overhead(root: Path, count: int, jobs: int) -> None:
+    """The engine's part of a full build with a real nvcc: beside the same commands run plainly, by turns."""
+    generate_kernels(root, count)
+    engine = [sys.executable, "-m", "orchestrator", "build", "-j", str(jobs)]
+    plan = subprocess.run([*engine[:4], "--plan", "--json"], cwd=root, check=True, capture_output=True)
+    actions = json.loads(plan.stdout)["actions"]
+
+    def plainly(action: dict[str, Any]) -> None:
+        work = root / "build" / "work" / action["target"]
+        for folder in ("keep", "tmp"):
+            (work / folder).mkdir(parents=True)
+        (work / "stamp.h").touch()
+        subprocess.run(action["argv"], cwd=root, env=action["environment"], check=True)
+
+    seconds: dict[str, float] = {}
+    processor: dict[str, float] = {}
+    for name in ("plain", "engine"):
+        shutil.rmtree(root / "build", ignore_errors=True)
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        if name == "plain":
+            with ThreadPoolExecutor(jobs) as pool:
+                list(pool.map(plainly, actions))
+        else:
+            subprocess.run(engine, cwd=root, check=True, stdout=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds[name] = time.perf_counter() - began
+        processor[name] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    for unit, found in (("elapsed", seconds), ("processor", processor)):
+        more = found["engine"] / found["plain"] - 1
+        print(
+            f"{count} kernels, -j{jobs}, {unit}: nvcc alone {found['plain']:.2f} s, "
+            f"build {found['engine']:.2f} s: {more:+.1%}"
+        )
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -140,6 +247,8 @@ def main() -> None:
     arguments.add_argument("--units", type=int, default=1000)
     arguments.add_argument("--headers", type=int, default=10000)
     arguments.add_argument("--runs", type=int, default=5)
+    arguments.add_argument("--real", type=int, default=0, help="Kernels to compile with the installed nvcc.")
+    arguments.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments.add_argument("--keep", type=Path, help="Generate here, and leave it.")
     options = arguments.parse_args()
     root = options.keep or Path(tempfile.mkdtemp(prefix="freshproof-scale-"))
@@ -151,11 +260,11 @@ def main() -> None:
     print(f"{options.units} units, {options.headers} headers, {size / 1e6:.0f} MB in {root}")
     environ = {**os.environ, "PATH": f"{root}/toolkit/bin:{os.environ['PATH']}"}
 
-    def freshproof(*words: str) -> None:
+    def freshproof(*words: str, cwd: Path = root) -> None:
         subprocess.run(
             [sys.executable, "-m", "orchestrator", *words],
-            cwd=root,
-            env=environ,
+            cwd=cwd,
+            env=environ if cwd == root else os.environ,
             check=True,
             stdout=subprocess.DEVNULL,
         )
@@ -167,16 +276,29 @@ def main() -> None:
         "--help": lambda: freshproof("--help"),
         "sha256 in one thread": lambda: hash_everything(root),
     }
+    print(f"load average {os.getloadavg()[0]:.1f}")
+    show(rows, options.runs)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"peak memory           {peak:7.0f} MB")
+    (sources,) = told(SOURCES_BY_CONTENT, options.runs, cwd=root, env=environ)
+    print(f"gate: sources alone   {sources:7.3f} s")
+    whole, asked, size, count = told(TOOLCHAIN_BY_CONTENT, options.runs)
+    print(
+        f"gate: toolchain alone {whole:7.3f} s, {count:.0f} files, {size:.0f} MB; {asked:.3f} s to find them"
+    )
+    small = root / "small"
+    if not small.exists():
+        generate_kernels(small, 2)
+        freshproof("build", cwd=small)
+    show({"small no-op": lambda: freshproof("build", cwd=small)}, options.runs)
     scons = shutil.which("scons")
     if scons:
         scons_file(root, options.units)
         quietly = {"cwd": root, "check": True, "stdout": subprocess.DEVNULL}
         subprocess.run([scons, "-j2"], **quietly)
-        rows["SCons, up to date"] = lambda: subprocess.run([scons], **quietly)
-    for name, do in rows.items():
-        print(f"{name:<21} {timed(options.runs, do):7.3f} s")
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    print(f"peak memory           {peak:7.0f} MB")
+        show({"SCons, up to date": lambda: subprocess.run([scons], **quietly)}, options.runs)
+    if options.real:
+        measure_overhead(root / "real", options.real, options.jobs)
     if not options.keep:
         shutil.rmtree(root)
 

@@ -23,7 +23,7 @@ from orchestrator.manifest import make_common
 from orchestrator.meanwhile import ChangedMeanwhile, check_files, check_ways
 from orchestrator.model import Absent, Action, Closure, Common, Digest, Material, Origin, Target
 from orchestrator.plan import depfile as compile_list
-from orchestrator.plan import link_depfile, work_folder
+from orchestrator.plan import link_depfile, output, work_folder
 from orchestrator.tidy import forget_folders, tidy
 from orchestrator.toolchain import Toolchain, include_search
 
@@ -114,8 +114,8 @@ class ClosureReader:
     def commands(self, action: Action) -> Commands:
         """The commands behind an action; nvcc is asked once for all that differ in their own names alone."""
         work, mark = work_folder(action.target), "\0"
-        sources = frozenset(action.target.sources)
-        key = tuple(mark if w in sources else w.replace(work, mark) for w in action.argv)
+        own = frozenset((*action.target.sources, output(action.target)))
+        key = tuple(mark if w in own else w.replace(work, mark) for w in action.argv)
         key += tuple(f"{name}={value.replace(work, mark)}" for name, value in action.environment)
         if key not in self._commands:
             self._commands[key] = list_commands(action, self.root).renamed(work, mark)

@@ -235,3 +235,25 @@ def test_a_flag_that_forbids_byte_identity_is_named(tree):
     (one,) = rebuild(Workspace(tree.root), ["two"], tree.environ, print)
     assert (one.promised, one.kept) == ("normalised", True)
     assert "-lineinfo" in one.note
+
+
+def test_nvcc_is_asked_once_for_commands_that_differ_in_their_own_names_alone(tmp_path):
+    """Each question takes a tenth of a small compile."""
+    tree = Tree(tmp_path)
+    asked = tmp_path / "asked"
+    path = tmp_path / "tools" / "nvcc"
+    path.parent.mkdir()
+    path.write_text(f'#!/bin/sh\ncase " $* " in *" --dryrun "*) echo >> {asked};; esac\nexec {NVCC} "$@"\n')
+    path.chmod(0o755)
+    tree.environ["PATH"] = f"{path.parent}:/usr/bin:/bin"
+    names = ("one", "two", "three", "four")
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "targets.toml").write_text(
+        "schema = 1\n"
+        + "".join(f'[target.{n}]\nkind = "ptx"\narch = "sm_90"\nsources = ["{n}.cu"]\n' for n in names)
+    )
+    for name in names:
+        (tmp_path / f"{name}.cu").write_text("__global__ void k() {}\n")
+    assert tree.results() == dict.fromkeys(names, "built")
+    # Once what the toolchain is; what the commands do at most once for each that begins before an answer.
+    assert asked.read_text().count("\n") <= 3
