@@ -243,7 +243,9 @@ def test_nvcc_is_asked_once_for_commands_that_differ_in_their_own_names_alone(tm
     asked = tmp_path / "asked"
     path = tmp_path / "tools" / "nvcc"
     path.parent.mkdir()
-    path.write_text(f'#!/bin/sh\ncase " $* " in *" --dryrun "*) echo >> {asked};; esac\nexec {NVCC} "$@"\n')
+    path.write_text(
+        f'#!/bin/sh\ncase " $* " in *" --dryrun "*) echo >> "${{0%/*}}/../asked";; esac\nexec {NVCC} "$@"\n'
+    )
     path.chmod(0o755)
     tree.environ["PATH"] = f"{path.parent}:/usr/bin:/bin"
     names = ("one", "two", "three", "four")
