@@ -98,6 +98,12 @@ def group_copies(
             original = next((one for one in originals if _name(one.path) == _name(file.path)), original)
         groups.setdefault(original.target, []).append(copy)
     for name, files in by_name.items():
+        left = [file for file in files if store and file.path.startswith(f"{store}/") and not uses.of(file)]
+        for file in left:  # of targets that are no longer there
+            why = "an earlier artifact of this project"
+            copy = Copy(file.path, file.traces.digest, CopyState.SUPERSEDED, why)
+            groups.setdefault(name, []).append(copy)
+        files = [file for file in files if file not in left]
         if len(files) > 1 or any(uses.of(file) for file in files):
             groups.setdefault(name, []).extend(_builds(files, uses))
     return tuple(Group(name, tuple(copies)) for name, copies in sorted(groups.items()))

@@ -60,34 +60,39 @@ def with_copies(admission: Admission, copies: Mapping[str, tuple[Observation, ..
 def _observations(
     workspace: Workspace, original: Original, copies: Iterable[Copy], unread: Mapping[str, str]
 ) -> Iterator[Observation]:
-    artifact = workspace.relative(Path(original.path))
     others = [copy for copy in copies if copy.path != original.path]
-    for copy in others:
-        if copy.state is CopyState.STALE:
-            yield Observation(
-                Link.COPIES,
-                "copy-stale",
-                copy.path,
-                original.digest,
-                copy.digest,
-                f"{copy.path}: is not the current {original.target}: {copy.why}",
-                f"copy {artifact} there, or remove it",
-            )
-    for path, fault in unread.items():
-        if Path(path).name == Path(original.path).name:
-            note = f"{path}: has the name of {original.target}'s artifact and cannot be read: {fault}"
-            yield Observation(
-                Link.COPIES,
-                "copy-unreadable",
-                path,
-                original.digest,
-                None,
-                note,
-                "remove it, or build it again",
-            )
-    current = sum(copy.state is CopyState.CURRENT for copy in others)
-    told = f"{current} current ones elsewhere" if current else "none elsewhere"
-    yield Observation(Link.COPIES, "copies", original.target, told, told)
+    findings = [
+        *(_stale(workspace, original, copy) for copy in others if copy.state is CopyState.STALE),
+        *(
+            _unreadable(workspace, original, path, fault)
+            for path, fault in unread.items()
+            if Path(path).name == Path(original.path).name
+        ),
+    ]
+    yield from findings
+    if not findings:
+        current = sum(copy.state is CopyState.CURRENT for copy in others)
+        told = f"{current} elsewhere, all current" if current else "none elsewhere"
+        yield Observation(Link.COPIES, "copies", original.target, told, told)
+
+
+def _stale(workspace: Workspace, original: Original, copy: Copy) -> Observation:
+    shown = _shown(workspace, copy.path)
+    note = f"{shown}: is not the current {original.target}: {copy.why}"
+    remedy = f"copy {_shown(workspace, original.path)} there, or remove it"
+    return Observation(Link.COPIES, "copy-stale", shown, original.digest, copy.digest, note, remedy)
+
+
+def _unreadable(workspace: Workspace, original: Original, path: str, fault: str) -> Observation:
+    shown = _shown(workspace, path)
+    note = f"{shown}: has the name of {original.target}'s artifact and cannot be read: {fault}"
+    remedy = "remove it, or build it again"
+    return Observation(Link.COPIES, "copy-unreadable", shown, original.digest, None, note, remedy)
+
+
+def _shown(workspace: Workspace, path: str) -> str:
+    """A path as people know it: relative to the project where it lies in it."""
+    return path.removeprefix(f"{workspace.root}/")
 
 
 def _carriers(

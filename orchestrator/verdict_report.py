@@ -8,8 +8,13 @@ from typing import Any
 
 from orchestrator.model import Link, Verdict
 
-_SIDES = {Link.CONTENTS: ("expected", "found")}
-"""What is in an artifact is held against what targets.toml demands, not against an earlier state."""
+_SIDES = {
+    Link.CONTENTS: ("expected", "found"),
+    Link.DEVICE_LINK: ("expected", "found"),
+    Link.COPIES: ("artifact", "copy"),
+    Link.LOADED: ("admitted", "loaded"),
+}
+"""What is held against something else than its own earlier state."""
 
 
 def verdict_fields(verdict: Verdict) -> dict[str, Any]:

@@ -116,9 +116,14 @@ def _show_group(console: Console, group: Group) -> None:
     for copy in group.copies:
         digest = copy.digest.removeprefix("sha256:")[:_SHORT]
         why = "; ".join((copy.why, *copy.used_by))
-        add_row(table, f"  {copy.state}", digest, copy.path, why)
+        add_row(table, f"  {copy.state}", digest, _nearer(copy.path), _nearer(why))
     print_table(console, table)
     console.print()
+
+
+def _nearer(text: str) -> str:
+    """Paths in this folder without it: those of artifacts are long enough."""
+    return text.replace(f"{Path.cwd()}/", "")
 
 
 def _document(audit: Audit, survey: Survey | None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from orchestrator.cli.safe_text import visible
 
-_FILE_WIDTH = 240
+_FILE_WIDTH = 10_000
 """Columns of a table that is written to a file or a pipe, where nothing needs to fit a screen."""
 
 
