@@ -13,9 +13,10 @@ from orchestrator.digests import Digests
 from orchestrator.errors import FreshproofError
 from orchestrator.evidence import digest_tools
 from orchestrator.make import Maker, Means
-from orchestrator.model import Action, Kind, Manifest, Member, Target
+from orchestrator.model import Action, Kind, Manifest, Member
 from orchestrator.object_files import open_object, reading
 from orchestrator.objects.compare import Difference, compare, hold
+from orchestrator.objects.digests import device_digest
 from orchestrator.recorded import Records
 from orchestrator.situation import survey
 from orchestrator.workspace import Workspace, exclusive
@@ -35,6 +36,8 @@ class Rebuilt:
     """Whether what was promised was found."""
     difference: Difference | None
     """`None` if the second build failed."""
+    digests: tuple[tuple[str, str | None, str | None], ...] = ()
+    """Of the file, of the file but for noise, of its device code: level, recorded, of the second build."""
     note: str = ""
     """Why there was no second product, or why less is promised than for others of its kind."""
 
@@ -56,7 +59,7 @@ def rebuild(
             found = {name: records.read(name) for name in (action.target.name, *action.target.uses)}
             missing = [why for manifest, why in found.values() if manifest is None]
             if missing:
-                rebuilt.append(_not_compared(action.target, missing[0]))
+                rebuilt.append(_not_compared(action, missing[0]))
                 continue
             manifests = {name: manifest for name, (manifest, _why) in found.items() if manifest}
             members = tuple(
@@ -69,27 +72,35 @@ def rebuild(
 
 def _compare(maker: Maker, action: Action, means: Means, manifest: Manifest) -> Rebuilt:
     target = action.target
-    promised, reason = _promise(target)
+    promised, reason = _promise(action)
     path = maker.workspace.root / manifest.product.path
     try:
         second = maker.remake(action, means)
         with reading(path):
-            difference = compare(hold(open_object(path)), hold(second))
+            first = open_object(path)
+            ours, theirs = hold(first), hold(second)
+            digests = (
+                ("file", ours.file, theirs.file),
+                ("normalised", ours.normalised, theirs.normalised),
+                ("device", device_digest(first), device_digest(second)),
+            )
+            difference = compare(ours, theirs)
     except FreshproofError as error:
-        return _not_compared(target, error.what)
+        return _not_compared(action, error.what)
     kept = difference.identical if promised == "bytes" else difference.same
-    return Rebuilt(target.name, promised, kept, difference, reason)
+    return Rebuilt(target.name, promised, kept, difference, digests, reason)
 
 
-def _promise(target: Target) -> tuple[str, str]:
+def _promise(action: Action) -> tuple[str, str]:
     """What a second build must have in common with the first, and why it is not more."""
-    if target.kind not in _SAME_BYTES:
+    if action.target.kind not in _SAME_BYTES:
         return "normalised", ""
-    for flag in target.flags:
+    added = " ".join(value for name, value in action.environment if name.endswith("PEND_FLAGS"))
+    for flag in (*action.target.flags, *added.split()):
         if flag in _TIMED_FLAGS:
             return "normalised", f"{flag} writes the source's folder and modification time into the code"
     return "bytes", ""
 
 
-def _not_compared(target: Target, why: str) -> Rebuilt:
-    return Rebuilt(target.name, _promise(target)[0], False, None, why)
+def _not_compared(action: Action, why: str) -> Rebuilt:
+    return Rebuilt(action.target.name, _promise(action)[0], False, None, note=why)

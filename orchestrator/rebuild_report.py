@@ -20,6 +20,9 @@ def rebuilt_lines(rebuilt: Sequence[Rebuilt]) -> list[str]:
     for one in rebuilt:
         lines.append(f"  {one.target:<{width}}  {_in_words(one)}")
         if one.difference is not None and not one.kept:
+            lines += [
+                f"    {level} digest {a or 'none'} -> {b or 'none'}" for level, a, b in one.digests if a != b
+            ]
             lines += [f"    {part}" for part in _parts(one.difference)]
     kept = sum(one.kept for one in rebuilt)
     return [*lines, f"{kept} of {len(rebuilt)} as promised"]
@@ -34,6 +37,7 @@ def rebuilt_fields(rebuilt: Sequence[Rebuilt]) -> list[dict[str, Any]]:
             "kept": one.kept,
             "identical": one.difference.identical if one.difference else None,
             "same": one.difference.same if one.difference else None,
+            "digests": {level: [recorded, second] for level, recorded, second in one.digests},
             "parts": _parts(one.difference) if one.difference else [],
             "note": one.note,
         }
@@ -47,7 +51,7 @@ def _in_words(one: Rebuilt) -> str:
     if one.difference.identical:
         found = "the same bytes"
     elif one.difference.same:
-        found = "the same up to noise (temporary names, string tables, build ids)"
+        found = "the same up to noise (temporary names, string tables, build ids), device code the same"
     else:
         found = "DIFFERENT"
     return f"{found}; {one.note}" if one.note else found
@@ -59,4 +63,5 @@ def _parts(difference: Difference) -> list[str]:
     host = [f"host section {name}: {change}" for name, change in difference.host]
     sealed = [f"{name}: {change}" for name, change in difference.sealed]
     stamps = [f"stamp {symbol}: {before} -> {after}" for symbol, before, after in difference.stamps]
-    return [*kernels, *host, *sealed, *stamps]
+    other = [f"device {name}: {change}" for name, change in difference.other]
+    return [*kernels, *other, *host, *sealed, *stamps]

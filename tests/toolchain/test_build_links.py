@@ -225,7 +225,10 @@ def test_a_record_that_a_second_build_does_not_confirm_is_told(tree):
     tree.edit("two.cu", "= 2", "= 5")
     (one,) = rebuild(Workspace(tree.root), ["two"], tree.environ, print)
     assert not one.kept
-    assert any("kernel k sm_90" in line for line in rebuilt_lines([one]))
+    said = rebuilt_lines([one])
+    assert any("kernel k sm_90" in line for line in said)
+    for level in ("file", "normalised", "device"):
+        assert any(line.startswith(f"    {level} digest sha256:") for line in said), level
 
 
 def test_a_flag_that_forbids_byte_identity_is_named(tree):
@@ -235,6 +238,7 @@ def test_a_flag_that_forbids_byte_identity_is_named(tree):
     (one,) = rebuild(Workspace(tree.root), ["two"], tree.environ, print)
     assert (one.promised, one.kept) == ("normalised", True)
     assert "-lineinfo" in one.note
+    assert {level for level, *_sides in one.digests} == {"file", "normalised", "device"}
 
 
 def test_nvcc_is_asked_once_for_commands_that_differ_in_their_own_names_alone(tmp_path):
