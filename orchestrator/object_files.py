@@ -42,7 +42,10 @@ def member_opener(archive: Path) -> OpenMember:
     """Opens members of a thin archive, whose names are paths from the archive's folder."""
 
     def open_member(name: str) -> Bytes:
-        return open_object(archive.parent / name)
+        try:
+            return open_object(archive.parent / name)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{archive}: member {name}: {error.what}", remedy=error.remedy) from None
 
     return open_member
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -97,17 +98,19 @@ def _show(console: Console, audit: Audit, survey: Survey | None) -> None:
     states = [copy.state for group in audit.groups for copy in group.copies]
     told = [f"{states.count(state)} {state}" for state in CopyState]
     told.append(f"{audit.files - len(states)} of no target, with a name of their own")
+    files = "1 file" if audit.files == 1 else f"{audit.files} files"
     unread = f"; {len(audit.unreadable)} could not be read" if audit.unreadable else ""
-    console.print(f"{audit.files} files with code: {', '.join(told)}{unread}")
+    console.print(f"{files} with code: {', '.join(told)}{unread}")
     if survey is not None:
         console.print(_processes_told(survey))
 
 
 def _processes_told(survey: Survey) -> str:
-    states = [one.state for one in survey.mapped]
-    told = f"{len({one.pid for one in survey.mapped})} processes map code of a target: "
-    told += ", ".join(f"{states.count(state)} files {state}" for state in State)
-    return told + (f"; {survey.unseen} processes cannot be looked into" if survey.unseen else "")
+    states = Counter(one.state for one in survey.mapped)
+    processes = len({one.pid for one in survey.mapped})
+    told = f"{processes} process{'' if processes == 1 else 'es'} with code of a target; mapped files: "
+    told += ", ".join(f"{states[state]} {state}" for state in State)
+    return told + (f"; not to be looked into: {survey.unseen}" if survey.unseen else "")
 
 
 def _show_group(console: Console, group: Group) -> None:

@@ -133,9 +133,9 @@ class _Report:
     def show(self, console: Console, every_kernel: bool) -> None:
         console.print(f"[bold]{shown(self.path)}[/]: {self.pieces[0].form}, {self.size:,} bytes")
         for name, digest in self.digests.items():
-            console.print(f"  {name:<11}{digest or 'no device code'}")
+            console.print(f"  {name:<11}{digest or 'no device code'}", soft_wrap=True)
         for line in self._notes():
-            console.print(f"  {shown(line)}")
+            console.print(f"  {shown(line)}", soft_wrap=True)
         if any(piece.form in DEVICE_FORMS or piece.sealed for piece in self.pieces):
             console.print()
             print_table(console, code_table(self.pieces))

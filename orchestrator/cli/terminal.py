@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from orchestrator.cli.safe_text import visible
+from orchestrator.cli.safe_text import one_line, visible
 
 _FILE_WIDTH = 10_000
 """Columns of a table that is written to a file or a pipe, where nothing needs to fit a screen."""
@@ -67,4 +67,9 @@ def items_progress(title: str) -> Iterator[Callable[[str], None]]:
         yield lambda _name: None
         return
     with console.status(title) as status:
-        yield lambda name: status.update(escape(visible(f"{title}: {name}")))
+        yield lambda name: status.update(_on_one_line(f"{title}: {name}"))
+
+
+def _on_one_line(text: str) -> Text:
+    """Cut where the terminal ends: a status of two lines would flicker."""
+    return Text(one_line(text), no_wrap=True, overflow="ellipsis")
