@@ -32,7 +32,7 @@ def no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_file_that_cannot_be_read_leaves_the_answer_open(tmp_path: Path) -> None:
     shutil.copy(OBJECTS / "sm_90.cubin", tmp_path / "good.cubin")
     code, shown = audit(tmp_path)
-    assert (code, shown.splitlines()[-1][:19]) == (0, "1 files with code: "[:19])
+    assert (code, shown.splitlines()[-1][:19]) == (0, "1 file with code: 0"[:19])
     (tmp_path / "cut.cubin").write_bytes((OBJECTS / "sm_90.cubin").read_bytes()[:-8])
     code, shown = audit(tmp_path)
     assert code == 3
