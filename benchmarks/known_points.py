@@ -21,9 +21,16 @@ if TYPE_CHECKING:
 
 LOG_POOL = 9
 FIRST, STEP = 0x1234567890ABCDEF1234567890ABCDEF, 0x77777777777777777777
-DOUBLINGS = (1, 2, 4, 8, 16, 32, 48, 80, 100, 120, 150, 170, 190, 210, 230, 250, 7)
-"""By level; sums of them are 2^17 exponents with few equal ones."""
-LIMB_BITS = 16
+DOUBLINGS = (250, 230, 210, 190, 170, 150, 120, 100, 80, 48, 32, 16, 8, 7, 4, 2, 1)
+"""By level, most first, while there are few points; sums of them are 2^17 exponents with few equal ones."""
+LIMB_BITS, LIMBS = 16, 16
+STRIP = 1024
+"""Scalars of each point of the pool that are summed at once."""
+
+
+def making_bytes(msm: Msm, log_n: int) -> int:
+    """Device memory that making 2^log_n points takes beside them."""
+    return msm.doubling_scratch_bytes(1 << max(log_n - 1, min(log_n, LOG_POOL)))
 
 
 class KnownPoints:
@@ -40,7 +47,7 @@ class KnownPoints:
         self.points = memory.allocate(msm.point_bytes << log_n, "points")
         self.points.upload(self._pool(), stream)
         count = len(self._logs)
-        scratch = memory.allocate(msm.doubling_scratch_bytes(max(count, 1 << log_n >> 1)), "doubling")
+        scratch = memory.allocate(making_bytes(msm, log_n), "doubling")
         for times in self._levels:
             size = msm.point_bytes * count
             target = self.points.part(size, size)
@@ -66,12 +73,15 @@ class KnownPoints:
         for times in self._levels:
             exponents += [e + times for e in exponents]
         factors = _limbs(b"".join(pow(2, e, r).to_bytes(32, "little") for e in exponents))
-        limbs = scalars.view("<u2").reshape(len(scalars) // pool, pool, 16)
+        # limbs[j, i, b]: limb b of the scalar of point i + pool * j. A matrix product over j sums by i.
+        limbs = scalars.view("<u2").reshape(-1, pool * LIMBS)
+        sums = np.zeros((LIMBS, pool * LIMBS))
+        for j in range(0, len(limbs), STRIP):
+            sums += factors[j : j + STRIP][: len(limbs) - j].T @ limbs[j : j + STRIP].astype(np.float64)
         log = 0
-        for i in range(pool):
-            products = limbs[:, i].astype(np.float64).T @ factors[: len(limbs)]
-            total = sum(int(products[a, b]) << LIMB_BITS * (a + b) for a in range(16) for b in range(16))
-            log += total % r * self._logs[i]
+        for own, row in zip(self._logs, sums.reshape(LIMBS, pool, LIMBS).transpose(1, 0, 2), strict=False):
+            total = sum(int(row[a, b]) << LIMB_BITS * (a + b) for a in range(LIMBS) for b in range(LIMBS))
+            log += total % r * own
         return self._group.multiply(log % r, self._generator) if log % r else None
 
     def decode(self, result: Buffer, stream: Stream) -> Any:
@@ -82,4 +92,4 @@ class KnownPoints:
 
 def _limbs(data: bytes) -> NDArray[np.float64]:
     """32-byte integers as rows of 16 limbs."""
-    return np.frombuffer(data, "<u2").reshape(-1, 16).astype(np.float64)
+    return np.frombuffer(data, "<u2").reshape(-1, LIMBS).astype(np.float64)

@@ -1,13 +1,15 @@
 """Times MSMs on the GPU, each checked against known discrete logarithms before it is timed.
 
+    python -m benchmarks.msm --goals                     every figure that has a goal, and skewed scalars
     python -m benchmarks.msm [--curve bls12_381] [--group g1] [--sizes 16,18,20,22,24]
     python -m benchmarks.msm --sizes 20:17.3,20:18.3     windows of 17 and 18 bits, 3 pairing passes
-    python -m benchmarks.msm --tables 1                  no tables
-    python -m benchmarks.msm --scalars binary            nine tenths of the scalars are 0 or 1
+    python -m benchmarks.msm --tables 256,1              with a table for every window, and with none
+    python -m benchmarks.msm --scalars dense,binary      see `random_scalars`
     python -m benchmarks.msm --cubins FOLDER             builds apart from the targets, not gated: for trials
 
 Points, tables and scalars are resident; times are CUDA events around whole MSMs, medians of the repeats after
-warm-up. The floor is the time of the multiplications alone at the measured rate of the multiply pipe.
+warm-up. The floor is the time of the multiplications alone at the measured rate of the multiply pipe. Exit
+code 6: a wrong result; 8: too little GPU memory, told before work starts.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.known_points import KnownPoints
+from benchmarks.known_points import KnownPoints, making_bytes
+from benchmarks.msm_report import Row, floor_ms, goals_table, skew_table
+from orchestrator.errors import BrokenRun, FreshproofError
 from prover.artifact import Artifact
 from prover.backends import msm_plan
 from prover.backends.cuda_device import (
@@ -49,68 +53,131 @@ if TYPE_CHECKING:
 
     from prover.backends.msm_plan import Group, Shape, Tuning
 
-MULTIPLY_RATE = 16.4e12
-"""32-bit multiply-adds a second that chains reach on an H200 (a wide one counts two): measured."""
-COST: dict[tuple[str, Group], tuple[int, int, int]] = {
-    ("bn254", "g1"): (1547, 2432, 3500),
-    ("bls12_381", "g1"): (3445, 5408, 7796),
-    ("bn254", "g2"): (4050, 6700, 9500),
-    ("bls12_381", "g2"): (8850, 14640, 20750),
-}
-"""Multiply-adds of a pairing, of a mixed and of a full XYZZ addition, counted in the machine code."""
 REPEATS = 10
 WARMUPS = 2
+ALL_TABLES = 256
+KINDS = ("dense", "binary", "sparse", "equal", "few", "ones")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One measurement."""
+class Case:
+    """What to measure: n = 2^log_n, at most so many tables, which scalars; a tuning of one's own if given."""
 
     log_n: int
-    bits: int
-    passes: int
     tables: int
-    table_mib: int
-    table_ms: float
-    workspace_mib: int
-    median_ms: float
-    spread_ms: float
-    phases_ms: dict[str, float]
-    floor_ms: float
+    scalars: str
+    tuning: Tuning | None = None
 
 
-def floor_ms(curve: Curve, group: Group, shape: Shape) -> float:
-    """The multiplications of a dense MSM, all else free."""
-    pairing, mixed, full = COST[curve.name, group]
-    paired = shape.entries - shape.accumulated
-    work = paired * pairing + shape.accumulated * mixed + 2 * shape.buckets * full
-    return work / MULTIPLY_RATE * 1e3
+def goal_cases(curve: str, group: Group) -> list[Case]:
+    """Cases of all figures that have a goal; skewed scalars at two sizes."""
+    sizes = {
+        ("bls12_381", "g1"): (20, 22, 24, 26),
+        ("bls12_381", "g2"): (20, 22),
+        ("bn254", "g1"): (20, 22, 24),
+        ("bn254", "g2"): (20,),
+    }[curve, group]
+    cases = [Case(log_n, tables, "dense") for log_n in sizes for tables in (ALL_TABLES, 1)]
+    if (curve, group) == ("bls12_381", "g1"):
+        cases += [Case(log_n, ALL_TABLES, kind) for log_n in (20, 22) for kind in KINDS[1:]]
+    return sorted(cases, key=lambda case: case.log_n)
 
 
 def random_scalars(curve: Curve, n: int, kind: str) -> NDArray[np.uint8]:
-    """n scalars below r: ``dense``, ``binary`` (nine tenths 0 or 1), or all ``equal``."""
+    """n scalars below r.
+
+    ``dense``; ``binary``: nine tenths 0 or 1; ``sparse``: nine tenths 0; all ``equal``; ``few``: four values;
+    ``ones``: 2^k - 1, every k.
+    """
     rng = np.random.default_rng()
+    if kind == "ones":
+        powers = b"".join(((1 << k) - 1).to_bytes(32, "little") for k in range(curve.r.bit_length()))
+        table = np.frombuffer(powers, np.uint64).reshape(-1, 4)
+        return np.ascontiguousarray(table[rng.integers(0, len(table), n)]).view(np.uint8)
     words = rng.integers(0, 1 << 64, (n, 4), np.uint64)
     words[:, 3] %= np.uint64(curve.r >> 192)
-    if kind == "binary":
+    if kind in ("binary", "sparse"):
         small = rng.random(n) < 0.9
         words[small] = 0
-        words[small, 0] = rng.integers(0, 2, int(small.sum()), np.uint64)
+        if kind == "binary":
+            words[small, 0] = rng.integers(0, 2, int(small.sum()), np.uint64)
     elif kind == "equal":
         words[:] = words[0]
+    elif kind == "few":
+        words[:] = words[rng.integers(0, 4, n) % n]
     return words.view(np.uint8)
 
 
 class Bench:
-    """One group's kernels, and points for the largest length."""
+    """One group's kernels, and points for the largest length; raises `Missing` if a case lacks memory."""
 
-    def __init__(self, gpu: Gpu, curve: Curve, group: Group, modules: list[LoadedModule], log_n: int) -> None:
+    def __init__(
+        self, gpu: Gpu, curve: Curve, group: Group, modules: list[LoadedModule], cases: list[Case]
+    ) -> None:
         self.curve, self.group = curve, group
         self.memory, self.stream = Memory(gpu), Stream(non_blocking=True)
         self.msm = Msm(curve, group, _finder(modules), gpu.multiprocessors)
+        self.identity = ", ".join(f"{m.artifact.target} {m.artifact.digest or 'NOT GATED'}" for m in modules)
+        log_n = max(case.log_n for case in cases)
+        for case in cases:
+            self.memory.require(
+                self.msm.point_bytes * (1 << log_n)
+                + max(making_bytes(self.msm, log_n), self.case_bytes(case)),
+                f"an MSM of 2^{case.log_n} points with {self.shape(case).tables} tables",
+            )
         self.known = KnownPoints(self.msm, log_n, self.memory, self.stream)
+        self._inputs: tuple[tuple[int, str], NDArray[np.uint8], Any] | None = None
 
-    def bases(self, shape: Shape) -> tuple[Bases, float]:
+    def shape(self, case: Case) -> Shape:
+        """How a case is cut up."""
+        if case.tuning is None:
+            return self.msm.shape(1 << case.log_n, max_tables=case.tables)
+        return msm_plan.shape(self.curve, 1 << case.log_n, case.tuning, case.tables)
+
+    def case_bytes(self, case: Case) -> int:
+        """Memory of a case beside the known points."""
+        shape = self.shape(case)
+        scratch = max(self.msm.table_scratch_bytes(shape), 32 * shape.n + self.msm.workspace_bytes(shape))
+        return self.msm.table_bytes(shape) + scratch + (1 << 20)
+
+    def measure(self, case: Case, repeats: int) -> Row:
+        """Check one MSM, time it, and split its time by phases. Raises `BrokenRun` on a wrong result."""
+        shape = self.shape(case)
+        bases, table_ms = self._bases(shape)
+        words, expected = self._scalars(case)
+        scalars = self.memory.allocate(words.nbytes, "scalars")
+        scalars.upload(words, self.stream)
+        workspace = self.memory.allocate(self.msm.workspace_bytes(shape), "workspace")
+        out = self.memory.allocate(self.msm.point_bytes, "result")
+        for poison in (workspace, out):
+            poison.fill(0xA5, self.stream)
+        run: Callable[[], None] = lambda: self.msm.run(bases, scalars, workspace, out, self.stream)  # noqa: E731
+        run()
+        if self.known.decode(out, self.stream) != expected:
+            raise BrokenRun(f"wrong result: {self.curve.name} {self.group} {case.scalars} {shape}")
+        times = [self._timed(run)[0] for _ in range(WARMUPS + repeats)][WARMUPS:]
+        row = Row(
+            curve=self.curve.name,
+            group=self.group,
+            log_n=case.log_n,
+            scalars=case.scalars,
+            bits=shape.bits,
+            passes=shape.passes,
+            tables=shape.tables,
+            table_mib=self.msm.table_bytes(shape) >> 20,
+            table_ms=table_ms if shape.tables > 1 else 0.0,
+            workspace_mib=workspace.nbytes >> 20,
+            median_ms=statistics.median(times),
+            spread_ms=max(times) - min(times),
+            phases_ms=self._phases(bases, scalars, workspace, out),
+            floor_ms=floor_ms(self.curve, self.group, shape),
+            identity=self.identity,
+        )
+        for buffer in (bases.table, scalars, workspace, out):
+            self.memory.free(buffer)
+        return row
+
+    def _bases(self, shape: Shape) -> tuple[Bases, float]:
         """The first n points with their tables, and how long those took."""
         table = self.memory.allocate(self.msm.table_bytes(shape), "tables")
         scratch = self.memory.allocate(self.msm.table_scratch_bytes(shape), "making tables")
@@ -125,41 +192,13 @@ class Bench:
         self.memory.free(scratch)
         return bases, took
 
-    def measure(self, log_n: int, tuning: Tuning | None, tables: int, kind: str, repeats: int) -> Row:
-        """Check one MSM, time it, and split its time by phases. Ends the program on a wrong result."""
-        n = 1 << log_n
-        shape = self.msm.shape(n, max_tables=tables)
-        if tuning is not None:
-            shape = msm_plan.shape(self.curve, n, tuning, tables)
-        bases, table_ms = self.bases(shape)
-        words = random_scalars(self.curve, n, kind)
-        scalars = self.memory.allocate(words.nbytes, "scalars")
-        scalars.upload(words, self.stream)
-        workspace = self.memory.allocate(self.msm.workspace_bytes(shape), "workspace")
-        out = self.memory.allocate(self.msm.point_bytes, "result")
-        for poison in (workspace, out):
-            poison.fill(0xA5, self.stream)
-        run: Callable[[], None] = lambda: self.msm.run(bases, scalars, workspace, out, self.stream)  # noqa: E731
-        run()
-        if self.known.decode(out, self.stream) != self.known.expected(words):
-            sys.exit(f"wrong result: {self.curve.name} {self.group} {shape}")
-        times = [self._timed(run)[0] for _ in range(WARMUPS + repeats)][WARMUPS:]
-        row = Row(
-            log_n=log_n,
-            bits=shape.bits,
-            passes=shape.passes,
-            tables=shape.tables,
-            table_mib=self.msm.table_bytes(shape) >> 20,
-            table_ms=table_ms if shape.tables > 1 else 0.0,
-            workspace_mib=workspace.nbytes >> 20,
-            median_ms=statistics.median(times),
-            spread_ms=max(times) - min(times),
-            phases_ms=self._phases(bases, scalars, workspace, out),
-            floor_ms=floor_ms(self.curve, self.group, shape),
-        )
-        for buffer in (bases.table, scalars, workspace, out):
-            self.memory.free(buffer)
-        return row
+    def _scalars(self, case: Case) -> tuple[NDArray[np.uint8], Any]:
+        """Scalars of a case and the MSM over them; the last are kept, for the next case may want them."""
+        key = (case.log_n, case.scalars)
+        if self._inputs is None or self._inputs[0] != key:
+            words = random_scalars(self.curve, 1 << case.log_n, case.scalars)
+            self._inputs = (key, words, self.known.expected(words))
+        return self._inputs[1], self._inputs[2]
 
     def _timed(self, work: Callable[[], Any]) -> tuple[float, Any]:
         start, end = Event(), Event()
@@ -220,43 +259,55 @@ def parse_sizes(text: str) -> list[tuple[int, Tuning | None]]:
     return out
 
 
+def wanted(options: argparse.Namespace) -> dict[tuple[Curve, Group], list[Case]]:
+    """The cases that the command line asks for, by curve and group."""
+    if options.goals:
+        groups: tuple[Group, ...] = ("g1", "g2")
+        return {(c, g): goal_cases(c.name, g) for c in (BLS12_381, *CURVES) for g in groups}
+    cases = [
+        Case(log_n, int(tables), kind, tuning)
+        for log_n, tuning in parse_sizes(options.sizes)
+        for kind in options.scalars.split(",")
+        for tables in options.tables.split(",")
+    ]
+    if unknown := [case.scalars for case in cases if case.scalars not in KINDS]:
+        sys.exit(f"no scalars called {unknown[0]!r}; there are {', '.join(KINDS)}")
+    return {(next(c for c in CURVES if c.name == options.curve), options.group): cases}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--goals", action="store_true", help="both curves, both groups, tables of results")
     parser.add_argument("--curve", choices=[c.name for c in CURVES], default=BLS12_381.name)
     parser.add_argument("--group", choices=["g1", "g2"], default="g1")
     parser.add_argument("--sizes", default="16,18,20,22,24", help="log2 of n, each may be SIZE:BITS.PASSES")
-    parser.add_argument("--tables", type=int, default=256, help="tables at most; 1: the points alone")
-    parser.add_argument("--scalars", choices=["dense", "binary", "equal"], default="dense")
+    parser.add_argument("--tables", default=str(ALL_TABLES), help="tables at most; 1: the points alone")
+    parser.add_argument("--scalars", default="dense", help=", ".join(KINDS))
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--cubins", type=Path, help="a folder of ungated builds")
     parser.add_argument("--json", type=Path, help="write the results there, too")
     options = parser.parse_args()
-    curve = next(c for c in CURVES if c.name == options.curve)
-    gpu = open_gpu()
-    modules = load(gpu, curve, options.group, options.cubins)
-    identity = ", ".join(f"{m.artifact.target} {m.artifact.digest}" for m in modules)
-    identity = f"NOT GATED: {options.cubins}" if options.cubins else identity
-    sizes = parse_sizes(options.sizes)
-    bench = Bench(gpu, curve, options.group, modules, max(log_n for log_n, _ in sizes))
-    print(f"{curve.name} {options.group}, {options.scalars} scalars, on {gpu.name}; {identity}")
-    print("log n  bits.passes  tables    MiB  made ms  work MiB       ms  spread   floor  of it  phases ms")
-    rows = []
-    for log_n, tuning in sizes:
-        row = bench.measure(log_n, tuning, options.tables, options.scalars, options.repeats)
-        rows.append({name: getattr(row, name) for name in Row.__slots__})
-        phases = " ".join(f"{name} {ms:.3f}" for name, ms in row.phases_ms.items())
-        print(
-            f"{log_n:5}  {f'{row.bits}.{row.passes}':>11}  {row.tables:6}  {row.table_mib:5}  "
-            f"{row.table_ms:7.1f}  {row.workspace_mib:8}  {row.median_ms:7.3f}  {row.spread_ms:6.3f}  "
-            f"{row.floor_ms:6.3f}  {row.floor_ms / row.median_ms:5.0%}  {phases}",
-            flush=True,
-        )
-    if options.json:
-        options.json.write_text(
-            json.dumps({"identity": identity, "gpu": gpu.as_json(), "rows": rows}, indent=1)
-        )
+    rows: list[Row] = []
+    try:
+        gpu = open_gpu()
+        print(f"on {gpu.name}, driver {gpu.driver_version}")
+        for (curve, group), cases in wanted(options).items():
+            bench = Bench(gpu, curve, group, load(gpu, curve, group, options.cubins), cases)
+            print(bench.identity)
+            for case in cases:
+                rows.append(bench.measure(case, options.repeats))
+                print(rows[-1].line(), flush=True)
+            bench.memory.release()
+    except FreshproofError as error:
+        print(f"{error}\n{error.remedy}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    finally:
+        if options.json and rows:
+            options.json.write_text(json.dumps([row.as_json() for row in rows], indent=1))
+    if options.goals:
+        print(goals_table(rows), skew_table(rows), sep="\n\n")
 
 
 if __name__ == "__main__":

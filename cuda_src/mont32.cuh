@@ -228,10 +228,10 @@ __host__ __device__ __forceinline__ void device_sub(uint32_t* out, const uint32_
   for (unsigned i = 1; i < P::words; ++i) out[i] = ptx::addc_cc(difference[i], borrowed & P::modulus(i));
 }
 
-// out = a b / R mod p, rows of the product and of the reduction by turns in one window: fewer registers than a
-// wide product. The window ends below 2p; so it does for a factor of up to 2p, since 4 p < R.
+// out = a b / R mod p, not fully reduced: below a b / R + p. Rows of the product and of the reduction by turns in one window:
+// fewer registers than a wide product. Needs a + p to fit in N words.
 template <class P>
-__host__ __device__ __forceinline__ void device_mul(uint32_t* out, const uint32_t* a, const uint32_t* b) {
+__host__ __device__ __forceinline__ void device_loose_mul(uint32_t* out, const uint32_t* a, const uint32_t* b) {
   constexpr unsigned N = P::words;
   Window<N> window;
   set_row<N>(window, ArrayWords{a}, b[0]);
@@ -241,9 +241,34 @@ __host__ __device__ __forceinline__ void device_mul(uint32_t* out, const uint32_
     clear_low<P, false>(window);
     slide<N>(window);
   }
-  uint32_t sum[N];
-  join<N>(sum, window);
+  join<N>(out, window);
+}
+
+// out = a b / R mod p where a b / R + p is below 2 p: for residues, and where 4 p < R for a, b up to 2 p.
+template <class P>
+__host__ __device__ __forceinline__ void device_mul(uint32_t* out, const uint32_t* a, const uint32_t* b) {
+  uint32_t sum[P::words];
+  device_loose_mul<P>(sum, a, b);
   subtract_modulus<P>(out, sum);
+}
+
+// out = a - b + p for a, b up to p.
+template <class P>
+__host__ __device__ __forceinline__ void device_loose_sub(uint32_t* out, const uint32_t* a, const uint32_t* b) {
+  uint32_t difference[P::words];
+  difference[0] = ptx::sub_cc(a[0], b[0]);
+  FRESHPROOF_UNROLL
+  for (unsigned i = 1; i < P::words; ++i) difference[i] = ptx::subc_cc(a[i], b[i]);
+  out[0] = ptx::add_cc(difference[0], P::modulus(0));
+  FRESHPROOF_UNROLL
+  for (unsigned i = 1; i < P::words; ++i) out[i] = ptx::addc_cc(difference[i], P::modulus(i));
+}
+
+// out = p - a for a up to p.
+template <class P> __host__ __device__ __forceinline__ void device_loose_neg(uint32_t* out, const uint32_t* a) {
+  out[0] = ptx::sub_cc(P::modulus(0), a[0]);
+  FRESHPROOF_UNROLL
+  for (unsigned i = 1; i < P::words; ++i) out[i] = ptx::subc_cc(P::modulus(i), a[i]);
 }
 
 // out = a^2 / R mod p.

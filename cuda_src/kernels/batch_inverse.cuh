@@ -21,29 +21,31 @@ template <class Base> __device__ __forceinline__ Quadratic<Base> fast_inverse(co
   return {a.c0 * scale, (a.c1 * scale).neg()};
 }
 
-// One value a thread and step, in 16-byte pieces so arranged that a warp's access is one stretch:
-// piece q of step j of thread t at words[(j * pieces + q) * threads + t].
+// A thread's values, one a step, in 16-byte pieces so arranged that a warp's access is one stretch: piece q of step j at
+// words[(j * pieces + q) * stride], and the next thread's beside it.
 template <class F> struct ThreadColumn {
   static constexpr unsigned pieces = sizeof(F) / 16;
   uint4* words;
+  uint32_t stride;
 
-  __device__ __forceinline__ void store(uint32_t step, const F& value) const {
-    const uint4* from = reinterpret_cast<const uint4*>(&value);
-    uint4* to = words + size_t(step) * pieces * grid_threads() + global_thread();
-    FRESHPROOF_UNROLL
-    for (unsigned q = 0; q < pieces; ++q) to[size_t(q) * grid_threads()] = from[q];
+  // This thread's column where each thread of the grid has one.
+  static __device__ __forceinline__ ThreadColumn of_grid(uint4* words) {
+    return {words + global_thread(), grid_threads()};
   }
 
-  __device__ __forceinline__ const uint4* piece(uint32_t step, unsigned q) const {
-    return words + (size_t(step) * pieces + q) * grid_threads() + global_thread();
+  __device__ __forceinline__ uint4* piece(uint32_t step, unsigned q) const {
+    return words + (size_t(step) * pieces + q) * stride;
+  }
+
+  __device__ __forceinline__ void store(uint32_t step, const F& value) const {
+    FRESHPROOF_UNROLL
+    for (unsigned q = 0; q < pieces; ++q) *piece(step, q) = reinterpret_cast<const uint4*>(&value)[q];
   }
 
   __device__ __forceinline__ F load(uint32_t step) const {
     F value;
-    uint4* to = reinterpret_cast<uint4*>(&value);
-    const uint4* from = words + size_t(step) * pieces * grid_threads() + global_thread();
     FRESHPROOF_UNROLL
-    for (unsigned q = 0; q < pieces; ++q) to[q] = from[size_t(q) * grid_threads()];
+    for (unsigned q = 0; q < pieces; ++q) reinterpret_cast<uint4*>(&value)[q] = *piece(step, q);
     return value;
   }
 };

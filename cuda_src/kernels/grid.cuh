@@ -38,13 +38,23 @@ template <class T> __device__ __forceinline__ T quad_get(const T& value, unsigne
   return out;
 }
 
-// Starts copying 16 bytes to shared memory, past the registers; `await_copies` waits for the thread's own copies.
+// Starts copying 16 or 8 bytes to shared memory, past the registers. `end_copies` makes the thread's copies since the last such
+// call a group, `await_copies` waits for all its groups but the last `later` ones.
 __device__ __forceinline__ void copy_to_shared(uint4* to, const uint4* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(uint32_t(__cvta_generic_to_shared(to))), "l"(from)
                : "memory");
 }
 
-__device__ __forceinline__ void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+__device__ __forceinline__ void copy_to_shared(uint2* to, const uint2* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(uint32_t(__cvta_generic_to_shared(to))), "l"(from)
+               : "memory");
+}
+
+__device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+template <unsigned later> __device__ __forceinline__ void await_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(later) : "memory");
+}
 
 }  // namespace freshproof
 

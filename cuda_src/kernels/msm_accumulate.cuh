@@ -61,8 +61,11 @@ __device__ __forceinline__ void accumulate(const Source<F>& in, const Stretches&
     if (k == next) {
       *target = sum;
       sum = Xyzz<F>::identity();
-      do next = stretches.start(++bucket + 1);
-      while (next == k);
+      next = stretches.start(++bucket + 1);
+      if (next == k) {  // empty buckets may be many: no walk over them
+        bucket = stretches.bucket_of(k);
+        next = stretches.start(bucket + 1);
+      }
       target = sums + bucket;
     }
     const Affine<F> point = points.next();

@@ -18,7 +18,8 @@ using freshproof::msm::F;
 extern "C" __global__ void __launch_bounds__(FRESHPROOF_ACCUMULATE_BOUNDS)
     msm_double_points(const freshproof::Affine<F>* in, uint32_t n, uint32_t doublings, uint4* denominators,
                       uint4* products, freshproof::Affine<F>* out) {
-  freshproof::msm::double_points<F>(in, n, doublings, {denominators}, {products}, out);
+  using Column = freshproof::ThreadColumn<F>;
+  freshproof::msm::double_points<F>(in, n, doublings, Column::of_grid(denominators), Column::of_grid(products), out);
 }
 
 // present: a bit a point, in words of 32; a thread a word. See msm_table.cuh: find_present.
@@ -27,14 +28,13 @@ extern "C" __global__ void __launch_bounds__(128)
   freshproof::msm::find_present<F>(points, n, present);
 }
 
-// Outputs first .. first + limit - 1 of pairing pass `pass` (1, 2, ..), as far as they exist; `points` (or, where given,
-// `entries`) begins with the inputs of output `first`, and so does `out`. Shared memory: 9 coordinates a thread. See
-// msm_pair.cuh: add_pairs.
+// list: the sums of 2^passes neighbours of *length entries. next: 0. products: `batch` coordinates a thread; lists: one and a
+// half times as many points. Any grid of 128 threads; shared memory: 5 coordinates and 48 bytes a thread. See msm_pair.cuh: add_pairs.
 extern "C" __global__ void __launch_bounds__(FRESHPROOF_PAIR_BOUNDS)
-    msm_add_pairs(const freshproof::Affine<F>* points, const uint32_t* entries, const uint32_t* length, uint32_t pass,
-                  uint32_t first, uint32_t limit, uint32_t batch, uint4* products, freshproof::Affine<F>* out) {
-  freshproof::msm::add_pairs<F>({points, entries}, freshproof::msm::outputs_from(*length >> pass, first, limit), batch,
-                                {products}, out);
+    msm_add_pairs(const freshproof::Affine<F>* points, const uint32_t* entries, const uint32_t* length, uint32_t passes,
+                  uint32_t batch, uint32_t least, uint32_t* next, uint4* products, freshproof::Affine<F>* lists,
+                  freshproof::Affine<F>* list) {
+  freshproof::msm::add_pairs<F>({{points, entries}, passes, batch, products, lists, list}, length, least, next);
 }
 
 // sums, partials: XYZZ; partials and partial_buckets: one a thread. See msm_accumulate.cuh.

@@ -14,10 +14,8 @@ import numpy as np
 
 from prover.backends import msm_plan
 from prover.backends.msm_plan import (
-    BATCH,
     FAN_IN,
     LEAST_CHUNK,
-    SEGMENT,
     SORT_THREADS,
     TILE,
     Grid,
@@ -40,8 +38,8 @@ ACCUMULATE_BLOCKS_AN_SM: dict[Group, int] = {"g1": 2, "g2": 2}
 COUNT_BLOCKS_AN_SM = 8
 WEIGHTED_POINTS = 64
 """Points, of four threads each, in a block that makes weighted sums (`msm_reduce.cuh`)."""
-INBOX = 9
-"""Coordinates of shared memory that a thread of a pairing pass has (`msm_pair.cuh`)."""
+INBOX, INBOX_BYTES = 5, 48
+"""Shared memory of a thread that pairs: coordinates, and bytes beside them (`msm_pair.cuh`)."""
 
 
 class Memory(Protocol):
@@ -98,12 +96,11 @@ class Msm:
 
     def shape(self, n: int, *, max_tables: int) -> Shape:
         """The shape for ``n`` points with at most that many tables (1: the points alone)."""
-        whole = msm_plan.shape(self.curve, n, msm_plan.tuning(self.group, n, tables=True), max_tables=256)
-        if whole.tables <= max_tables:
-            return whole
-        return msm_plan.shape(
-            self.curve, n, msm_plan.tuning(self.group, n, tables=False), max_tables=max_tables
-        )
+        allowed = max(1, min(max_tables, (msm_plan.MAX_INDEX - 1) // max(1, n)))
+        whole = msm_plan.tuning(self.group, n, tables=True)
+        if msm_plan.windows(self.curve, whole.bits) <= allowed:
+            return msm_plan.shape(self.curve, n, whole, allowed)
+        return msm_plan.shape(self.curve, n, msm_plan.tuning(self.group, n, tables=False), allowed)
 
     def table_bytes(self, shape: Shape) -> int:
         """Memory of the points, their tables, and a bit a point."""
@@ -236,38 +233,17 @@ class _Run:
         self._go("msm_place", s.tiles, SORT_THREADS, ("lows", "values", *tiles, "cursors", "entries"), shared)
 
     def pair(self) -> None:
-        """`passes` pairing passes, segment by segment of the list that they leave."""
+        """All pairing passes: the list that is left to accumulate."""
         s, point = self.shape, self.msm.point_bytes
         if s.passes == 0:
             return
         length = self._at["starts"].part(4 * s.buckets, 4)
-        blocks = self.msm.grid.pair // BLOCK
-        step = max(1, SEGMENT >> (s.passes - 1))  # points of the last list that a segment makes
-        for first in range(0, s.accumulated, step):
-            count = min(step, s.accumulated - first)
-            source: tuple[object, object] = (
-                self.bases.table,
-                self._at["entries"].part(4 * (first << s.passes), 4 * (count << s.passes)),
-            )
-            for n_pass in range(1, s.passes + 1):
-                outputs = count << (s.passes - n_pass)
-                if n_pass == s.passes:
-                    out = self._at["list"].part(point * first, point * count)
-                else:
-                    out = self._at["odd_pass" if n_pass % 2 else "even_pass"]
-                args = (
-                    *source,
-                    length,
-                    _u32(n_pass),
-                    _u32(first << (s.passes - n_pass)),
-                    _u32(outputs),
-                    _u32(BATCH),
-                    "products",
-                    out,
-                )
-                shared = INBOX * point // 2 * BLOCK
-                self._go("msm_add_pairs", min(blocks, -(-outputs // BLOCK)), BLOCK, args, shared)
-                source = (out, 0)
+        batch = msm_plan.batch(s, self.msm.grid)
+        least = msm_plan.least_batch(s, self.msm.grid) >> (s.passes - 1)
+        shares = (_u32(s.passes), _u32(batch), _u32(least), "next_pair")
+        args = (self.bases.table, "entries", length, *shares, "products", "lists", "list")
+        blocks = min(self.msm.grid.pair // BLOCK, -(-s.accumulated // BLOCK))
+        self._go("msm_add_pairs", blocks, BLOCK, args, (INBOX * point // 2 + INBOX_BYTES) * BLOCK)
 
     def accumulate(self) -> None:
         """Bucket sums, whole."""

@@ -31,10 +31,10 @@ FAN_IN = 4
 """Partial sums that one thread adds at one level."""
 LEAST_CHUNK = 8
 """Entries a thread accumulates at least: fewer would only make more partial sums to add afterwards."""
-BATCH = 256
+BATCH = 512
 """Additions of a pairing pass that share an inversion, which costs as much as 34 multiplications."""
-SEGMENT = 1 << 25
-"""Outputs of the first pairing pass that are worked on at once; bounds the memory of the passes."""
+LEAST_BATCH = 64
+"""The same where warps share out what is left near the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +109,24 @@ class Shape:
         return first, -(-first // 2)
 
 
+def windows(curve: Curve, bits: int) -> int:
+    """Windows of so many bits that hold every scalar."""
+    return -(-curve.r.bit_length() // bits)
+
+
+def most_sets(tuning: Tuning) -> int:
+    """Bucket sets that the sort can handle."""
+    return (MAX_BINS << min(LOW_BITS, tuning.bits - 1)) >> (tuning.bits - 1)
+
+
 def shape(curve: Curve, n: int, tuning: Tuning, max_tables: int) -> Shape:
     """The shape with that tuning and as many tables as allowed. Raises `ValueError` if an index overflows."""
     if not 2 <= tuning.bits <= MAX_BITS:
         raise ValueError(f"windows of {tuning.bits} bits are outside 2..{MAX_BITS}")
-    windows = -(-curve.r.bit_length() // tuning.bits)
-    sets = -(-windows // max(1, min(max_tables, windows)))
-    made = Shape(n, tuning.bits, windows, sets, tuning.passes)
-    if made.tables * n >= MAX_INDEX or made.entries >= 1 << 32:
+    count = windows(curve, tuning.bits)
+    sets = -(-count // max(1, min(max_tables, count)))
+    made = Shape(n, tuning.bits, count, sets, tuning.passes)
+    if made.tables * n >= MAX_INDEX or max(made.entries, made.pairs + TILE) >= 1 << 32:
         raise ValueError(f"{made.tables} tables of {n} points are more than an entry can name")
     if made.bins > MAX_BINS:
         raise ValueError(f"{made.buckets} buckets are more than the sort can handle")
@@ -125,7 +135,7 @@ def shape(curve: Curve, n: int, tuning: Tuning, max_tables: int) -> Shape:
 
 _WITH_TABLES: dict[Group, dict[int, tuple[int, int]]] = {
     "g1": {5: (5, 0), 8: (6, 0), 10: (7, 0), 12: (8, 0), 13: (9, 0), 14: (10, 0), 15: (12, 1), 16: (13, 1)}
-    | {17: (14, 2), 18: (16, 2), 20: (17, 3), 21: (19, 3), 23: (20, 3), 31: (22, 3)},
+    | {17: (14, 2), 18: (16, 2), 20: (17, 3), 21: (19, 3), 23: (20, 3), 25: (22, 3), 31: (24, 3)},
     "g2": {5: (5, 0), 8: (6, 0), 10: (8, 0), 12: (9, 0), 13: (9, 1), 14: (10, 2), 15: (12, 2), 16: (13, 2)}
     | {17: (14, 3), 18: (16, 3), 20: (17, 4), 21: (18, 4), 23: (20, 4), 31: (22, 4)},
 }
@@ -134,14 +144,17 @@ pass takes two thirds of the time of accumulating, and fills the buckets' ends. 
 
 _WITHOUT_TABLES: dict[int, tuple[int, int]] = {
     5: (4, 0), 8: (5, 0), 10: (7, 0), 12: (8, 0), 14: (9, 0), 15: (11, 1), 16: (12, 2), 18: (13, 3)
-} | {19: (14, 3), 20: (15, 3), 22: (17, 3), 31: (18, 3)}  # fmt: skip
+} | {19: (14, 3), 20: (15, 3), 22: (17, 3), 25: (18, 3), 31: (20, 3)}  # fmt: skip
 """The same with one table, where each window has buckets of its own."""
 
 
 def tuning(group: Group, n: int, *, tables: bool) -> Tuning:
-    """The tuning for ``n`` points, with a table for every window or with none."""
+    """The tuning for ``n`` points, with a table for every window or with none.
+
+    Up to a quarter more points than 2^k count as 2^k: a key of 2^k constraints has a few points more.
+    """
     choices = _WITH_TABLES[group] if tables else _WITHOUT_TABLES
-    log_n = max(n - 1, 0).bit_length()
+    log_n = (max(n - 1, 0) * 4 // 5).bit_length()
     return Tuning(*choices[min(limit for limit in choices if limit >= log_n)])
 
 
@@ -183,11 +196,24 @@ def accumulate_threads(shape: Shape, grid: Grid, block: int) -> int:
     return max(1, -(-wanted // block)) * block
 
 
+def batch(shape: Shape, grid: Grid) -> int:
+    """Additions of the first pairing pass that a thread does for an inversion: a multiple of 2^passes."""
+    group = 1 << shape.passes
+    return max(group, min(BATCH, -(-shape.accumulated // grid.pair) * group // 2) // group * group)
+
+
+def least_batch(shape: Shape, grid: Grid) -> int:
+    """The least such additions in a share; 0 where one share for each block is best."""
+    first_pass = shape.entries // 2
+    return 0 if first_pass <= batch(shape, grid) * grid.pair else LEAST_BATCH
+
+
 def layout(shape: Shape, grid: Grid, affine_bytes: int, block: int) -> Layout:
     """The workspace of one MSM: ``affine_bytes`` a point, sums of twice that, products of half."""
     first, second = shape.column_bits
     threads = accumulate_threads(shape, grid, block)
     out = Layout()
+    out.add("next_pair", 4)
     out.add("bin_counts", 4 * shape.bins)
     out.add("counts", 4 * shape.buckets)
     for name in ("bin_starts", "bin_cursors", "tile_starts", "bin_sizes"):
@@ -207,11 +233,7 @@ def layout(shape: Shape, grid: Grid, affine_bytes: int, block: int) -> Layout:
     out.add("values", 4 * shape.pairs)
     if shape.passes:
         out.rewind("lows")  # the sort is over when pairing begins
-        segment = min(SEGMENT, shape.entries // 2)
-        steps = min(BATCH, -(-segment // grid.pair))
-        out.add("products", affine_bytes // 2 * steps * grid.pair)
-        if shape.passes > 1:
-            out.add("odd_pass", affine_bytes * segment)
-        if shape.passes > 2:
-            out.add("even_pass", affine_bytes * (segment // 2))
+        steps = batch(shape, grid) * grid.pair
+        out.add("products", affine_bytes // 2 * steps)
+        out.add("lists", affine_bytes * (steps + steps // 2))
     return out

@@ -168,7 +168,7 @@ def _choices(msm: Sizes, n: int) -> Sequence[Shape]:
     whole = msm.shape(n, max_tables=EVERY_WINDOW)
     fewer = (
         msm_plan.shape(msm.curve, n, tuning, max_tables=-(-whole.windows // sets))
-        for sets in range(2, MOST_SETS + 1)
+        for sets in range(2, min(MOST_SETS, msm_plan.most_sets(tuning)) + 1)
     )
     by_tables = {shape.tables: shape for shape in (msm.shape(n, max_tables=1), *fewer, whole)}
     return [by_tables[tables] for tables in sorted(by_tables, reverse=True)]

@@ -15,7 +15,6 @@ from prover.params import BLS12_381, BN254
 pytestmark = pytest.mark.toolchain
 
 
-
 @pytest.fixture(scope="module")
 def library(emulation):
     return emulation("mont32_emulation")
@@ -133,3 +132,18 @@ def test_quadratic_extension(library, field, values):
         assert divmod(got, field.radix) == (field.of(a0 * b1 + a1 * b0), field.of(a0 * b0 - a1 * b1))
         got = field.call(library, "quadratic_sqr", a0, a1, wide=True)
         assert divmod(got, field.radix) == (field.of(2 * a0 * a1), field.of(a0 * a0 - a1 * a1))
+
+
+@pytest.mark.parametrize("field", BASE_FIELDS, ids=lambda f: f.name)
+def test_loose_residues_stay_below_twice_the_modulus(library, field, values):
+    p = field.p
+    loose = [*values, *(v + p for v in values[:14]), 2 * p - 1, 2 * p]
+    for a, b in product(loose, loose):
+        got = field.call(library, "loose_mul", a, b)
+        assert got < 2 * p and got % p == field.of(a * b)
+        assert field.call(library, "mul", a, b) == field.of(a * b)
+    for a in loose:
+        assert field.call(library, "sqr", a) == field.of(a * a)
+    for a, b in product([*values, p], repeat=2):
+        assert field.call(library, "loose_sub", a, b) == a - b + p
+        assert field.call(library, "loose_neg", a) == p - a

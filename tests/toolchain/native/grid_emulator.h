@@ -141,9 +141,11 @@ namespace freshproof {
 
 inline uint32_t* dynamic_shared() { return reinterpret_cast<uint32_t*>(emulator::shared_memory.data()); }
 
-inline void copy_to_shared(uint4* to, const uint4* from) { *to = *from; }
+template <class Piece> void copy_to_shared(Piece* to, const Piece* from) { *to = *from; }
 
-inline void await_copies() {}
+inline void end_copies() {}
+
+template <unsigned later> void await_copies() {}
 
 // What thread `from` of the block offers, when all lanes of the group have come here.
 template <class T> T offered(const T& value, unsigned from, emulator::Waiting group) {

@@ -22,6 +22,9 @@ using namespace freshproof;
 // What needs two bits to spare above the modulus.
 #define EXPORT_ROOMY(field, P)                                                                                       \
   extern "C" {                                                                                                       \
+  void loose_mul_##field(uint32_t* t, const uint32_t* a, const uint32_t* b) { device_loose_mul<P>(t, a, b); }        \
+  void loose_sub_##field(uint32_t* t, const uint32_t* a, const uint32_t* b) { device_loose_sub<P>(t, a, b); }        \
+  void loose_neg_##field(uint32_t* t, const uint32_t* a) { device_loose_neg<P>(t, a); }                              \
   void mul_add_##field(uint32_t* t, const uint32_t* a, const uint32_t* b, const uint32_t* c, const uint32_t* d) {    \
     device_mul_add<P>(t, a, b, c, d);                                                                                \
   }                                                                                                                  \
