@@ -122,6 +122,8 @@ class _LiveScreen:
 
     def bind(self, session: Session) -> None:
         self._session = session
+        if not sys.stdin.isatty():
+            return
         threading.Thread(target=self._read_keys, daemon=True).start()
 
     def tell(self, event: dict[str, Any]) -> None:

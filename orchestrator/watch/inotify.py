@@ -7,12 +7,13 @@ below them, `InotifyFD`, does neither.
 from __future__ import annotations
 
 import errno
+import itertools
 import logging
 import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from watchdog.observers.inotify_c import (
     CallbackId,
@@ -32,12 +33,17 @@ _CONTENTS = (
     | _C.IN_ATTRIB
 )  # fmt: skip
 _FLAGS = _C.IN_ONLYDIR | _C.IN_MASK_ADD
-_ID = cast("CallbackId", 0)
 _LIMITS = Path("/proc/sys/fs/inotify")
 
 Sink = Callable[[Notice], None]
 Wanted = Callable[[Place], bool]
 """Whether a place matters; asked in watchdog's thread."""
+
+
+class _Watch(NamedTuple):
+    number: WatchDescriptor
+    identity: CallbackId
+    contents: bool
 
 
 class LimitReached(Exception):
@@ -56,7 +62,9 @@ class Inotify:
         except OSError as error:
             raise _limit(error) from None
         self._descriptor.start()
-        self._watches: dict[str, tuple[WatchDescriptor, bool]] = {}
+        self._identities = itertools.count()
+        # Changed by watchdog's thread too, when a folder is gone.
+        self._watches: dict[str, _Watch] = {}
 
     def close(self) -> None:
         """Stop watching."""
@@ -73,7 +81,7 @@ class Inotify:
         Raises `LimitReached`.
         """
         before = self._watches.get(folder)
-        if before is not None and (before[1] or not contents):
+        if before is not None and (before.contents or not contents):
             return False
         mask = Mask(_FLAGS | _ITSELF | (_CONTENTS if contents else 0))
         callback = _Folder(folder, self._sink, self._wanted, self._lost)
@@ -82,24 +90,27 @@ class Inotify:
         try:
             if not os.access(folder, os.R_OK):
                 return False
-            number = self._descriptor.add_callback(os.fsencode(folder), mask, callback, _ID)
+            # One folder may have several paths, and then has one watch with several callbacks.
+            identity = cast("CallbackId", next(self._identities))
+            number = self._descriptor.add_callback(os.fsencode(folder), mask, callback, identity)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EMFILE, errno.ENOMEM):
                 raise _limit(error) from None
             return False
         if number < 0:
             return False
-        self._watches[folder] = number, contents
+        self._watches[folder] = _Watch(number, identity, contents)
         return True
 
     def forget(self, folder: str) -> None:
         """Watch a folder no longer."""
-        number, _contents = self._watches.pop(folder)
-        self._descriptor.remove_callbacks([(number, _ID)])
+        watch = self._watches.pop(folder, None)
+        if watch is not None:
+            self._descriptor.remove_callbacks([(watch.number, watch.identity)])
 
     def below(self, folder: str) -> list[str]:
         """The watched folders at or below one."""
-        return [name for name in self._watches if name == folder or name.startswith(folder + "/")]
+        return [name for name in self.folders if name == folder or name.startswith(folder + "/")]
 
     @property
     def folders(self) -> tuple[str, ...]:

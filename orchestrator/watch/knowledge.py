@@ -133,7 +133,7 @@ class Knowledge:
                 if not place[1]:  # a folder itself, or anything
                     due, moved = EVERYTHING, True
                     self.observer.moved(place)
-                    files[self._show(place[0]) if place[0] else "events were lost"] = "replaced"
+                    files[self._show(place[0]) or "any file"] = "moved" if place[0] else "may be changed"
                 continue
             how = self._how(place, entry)
             if not entry.leaf:

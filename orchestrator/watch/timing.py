@@ -68,6 +68,7 @@ def timed_fields(now: Timed, first: Timed | None, last: Timed | None) -> dict[st
     return {
         "record": now.record,
         "others": now.others,
+        "disturbed": now.disturbed,
         **asdict(summary),
         "against": [_against(name, then, now) for name, then in compared if then is not None],
     }

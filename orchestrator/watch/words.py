@@ -80,6 +80,8 @@ def _benched(event: Mapping[str, Any]) -> list[Line]:
             f"{_count(event['n'], 'sample')}, MAD {event['mad'] / scale:.3f} {unit}",
         )
     ]
+    if event["disturbed"]:
+        lines.append(("yellow", f"    {event['disturbed']}"))
     for one in event["against"]:
         styles = {"faster": "green", "slower": "red"}
         then = f"{one['median'] / scale:.3f} {unit}"

@@ -265,3 +265,21 @@ def test_a_file_system_without_events_is_found_out(root, monkeypatch):
     watch = Watched(root, files=["src/k.cu"])
     assert watch.observer.polled and "no events come" in watch.notes[0]
     watch.observer.close()
+
+
+def test_a_folder_with_two_paths_is_watched_by_both(root, monkeypatch):
+    """As with a bind mount: one inode, and each path has its own names."""
+    other = root.parent / "other"
+    other.symlink_to(root / "src")
+    told = queue.SimpleQueue()
+    inotify = inotify_module.Inotify(told.put, lambda _place: True)
+    assert inotify.watch(str(root / "src"), contents=True) and inotify.watch(str(other), contents=True)
+    (root / "src" / "k.cu").write_text("9")
+    folders = set()
+    while len(folders) < 2:
+        folders.add(told.get(timeout=30).place[0])
+    inotify.forget(str(other))
+    (root / "src" / "k.cu").write_text("10")
+    while told.get(timeout=30).sort is not Sort.WRITTEN:
+        pass
+    inotify.close()

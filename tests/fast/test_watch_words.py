@@ -136,7 +136,17 @@ def test_a_time_is_told_beside_the_last_and_the_first():
         {"which": "last", "at": "10:00:00", "median": 2e6, "answer": "faster", "text": "-50.0 %, faster"},
         {"which": "first", "at": "09:00:00", "median": 1e6, "answer": "same", "text": "the same"},
     ]
-    text = said("benched", workload="w", state="fresh", why="", median=1e6, n=5, mad=1e3, against=against)
+    text = said(
+        "benched",
+        workload="w",
+        state="fresh",
+        why="",
+        median=1e6,
+        n=5,
+        mad=1e3,
+        against=against,
+        disturbed="",
+    )
     assert "w: median 1.000 ms of 5 samples" in text
     assert "beside the last (10:00:00, 2.000 ms): -50.0 %, faster" in text
     assert "not timed: refused" in said("benched", workload="w", state="broken", why="refused: stale")

@@ -251,3 +251,37 @@ def test_a_program_is_told_what_came_out(tree, watch):
     while not told.exists() or len(told.read_text().splitlines()) < 2:
         time.sleep(0.01)
     assert told.read_text().splitlines() == ["-x freshproof: 1 built", "-x freshproof: failed: u0"]
+
+
+def test_options_files_and_headers_outside_the_tree_are_watched(tree, watch):
+    it = tree(2, 2)
+    outside = it.root.parent / "options"
+    outside.write_text("-DA=1\n")
+    targets = it.root / "manifests" / "targets.toml"
+    targets.write_text(
+        targets.read_text().replace("[target.u1]", f'flags = ["-optf", "{outside}"]\n[target.u1]')
+    )
+    headers = it.root.parent / "headers"
+    headers.mkdir()
+    (headers / "h1.cuh").write_text("// outside\n")
+    (it.root / "inc" / "h1.cuh").unlink()
+    (it.root / "inc" / "h1.cuh").symlink_to(headers / "h1.cuh")
+    one = watch(it.root, path=it.path)
+    one.round(good=True)
+    outside.write_text("-DA=2\n")
+    assert one.built(one.round(good=True)) == {"u0": "built"}
+    (headers / "h1.cuh").write_text("// changed outside\n")
+    assert one.built(one.round(good=True)) == {"u1": "built"}
+
+
+def test_only_the_targets_named_and_those_of_the_workload_are_watched(tree, watch):
+    it = tree(3, 3)
+    targets = it.root / "manifests" / "targets.toml"
+    workload = '[workload.w]\ncommand = ["true"]\nuses = ["u2"]\nworker = false\n'
+    targets.write_text(targets.read_text() + workload)
+    one = watch(it.root, "u0", "--bench", "w", path=it.path)
+    assert one.built(one.round()) == {"u0": "built", "u2": "built"}
+    (it.root / "inc" / "h1.cuh").write_text("// of u1\n")
+    (it.root / "inc" / "h2.cuh").write_text("// of u2\n")
+    events = one.round()
+    assert one.built(events) == {"u2": "built"} and "benched" in kinds(events)

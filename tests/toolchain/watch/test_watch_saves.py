@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -247,6 +248,29 @@ def test_a_limit_of_the_system_is_named_and_it_goes_on_by_looking(tree, watch, l
 
 
 # Bursts
+
+
+def test_bursts_with_the_real_compiler_end_with_what_a_clean_build_makes(real, watch):
+    one = watch(real)
+    one.round(good=True)
+    for value in range(10, 13):
+        in_place(real / "inc" / "v.cuh", f"#define V {value}\n")
+        time.sleep(0.3)  # nvcc is at work
+        atomically(
+            real / "src" / "other.cu", f'extern "C" __global__ void other(int *p) {{ *p = {value}; }}\n'
+        )
+        emacs(real / "inc" / "v.cuh", f"#define V {value + 100}\n")
+        one.round(good=True)
+    one.rest()
+    clean = real.parent / "clean"
+    shutil.copytree(real, clean, ignore=shutil.ignore_patterns("build"))
+    subprocess.run(
+        [sys.executable, "-m", "orchestrator", "build"], cwd=clean, check=True, capture_output=True
+    )
+    for name in ("k.cubin", "other.cubin"):
+        assert (real / "build" / "bin" / name).read_bytes() == (clean / "build" / "bin" / name).read_bytes()
+    assert any(event["event"] == "cut" for event in one.seen)
+
 
 BURSTS = int(os.environ.get("FRESHPROOF_BURSTS", "10"))
 """500 were run to accept the watch; fewer do in everyday tests."""
