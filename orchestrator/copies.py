@@ -10,6 +10,7 @@ from enum import IntEnum, StrEnum
 from types import MappingProxyType
 
 from orchestrator.model import Digest
+from orchestrator.objects.contents import Form
 from orchestrator.objects.demangle import demangle
 from orchestrator.objects.stamp import SYMBOL_PREFIX
 from orchestrator.objects.traces import Traces, is_linked
@@ -158,8 +159,17 @@ def _claim(file: Found, original: Original, known: Set[tuple[str, str, str]]) ->
         return _Rank.STAMP, Copy(file.path, digest, current, f"carries the artifact's stamp{behind}")
     if stamp is not None:
         why = f"carries the stamp of another recipe, {stamp}"
+        if file.traces.form is Form.CUBIN and (other := _other_arch(file, original)):
+            why = f"is for {other}, which this build of the target cannot tell the age of"
+            return _Rank.STAMP, Copy(file.path, digest, CopyState.UNKNOWN, why)
         return _Rank.OTHER_STAMP, Copy(file.path, digest, CopyState.STALE, why)
     return _same_kernels(file, original, known) or _same_name(file, original)
+
+
+def _other_arch(file: Found, original: Original) -> str:
+    """The architecture of a cubin if the target's artifact has no code for it; else empty."""
+    archs, ours = ({arch for arch, _name in one.traces.kernels} for one in (file, original))
+    return ", ".join(sorted(archs)) if ours and not archs & ours else ""
 
 
 def _same_kernels(file: Found, original: Original, known: Set[tuple[str, str, str]]) -> _Claim | None:

@@ -46,6 +46,10 @@ def state(path: str, found: Traces, original: Original = ORIGINAL) -> CopyState 
         (traces("sha256:unstamped"), CURRENT),
         (traces("sha256:other", stamps={STAMP: RECIPE}), CURRENT),
         (traces("sha256:other", stamps={STAMP: f"sha256:{'2' * 64}"}, kernels=KERNELS), STALE),
+        (
+            traces("sha256:other", stamps={STAMP: f"sha256:{'2' * 64}"}, kernels={("sm_80", "a"): "a"}),
+            UNKNOWN,
+        ),
         (traces("sha256:other", kernels=KERNELS), UNKNOWN),
         (traces("sha256:other", kernels={**KERNELS, ("sm_90", "b"): "older"}), STALE),
         (traces("sha256:other", kernels={("sm_90", "a"): "code a"}), None),
@@ -56,6 +60,7 @@ def state(path: str, found: Traces, original: Original = ORIGINAL) -> CopyState 
         "unstamped",
         "stamp",
         "other stamp",
+        "other stamp, for another architecture",
         "kernels",
         "other kernel",
         "one kernel of three",
