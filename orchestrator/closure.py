@@ -59,7 +59,9 @@ class Asked:
     unknown: tuple[str, ...]
     """In words, what could not be followed."""
     aliases: tuple[str, ...]
-    """Links through which files of the closure were found, where the compiler lists the files alone."""
+    """Links through which files of the closure were found, where the compiler lists the files alone; and
+    precompiled headers, which it does not list.
+    """
 
 
 @dataclass(slots=True)
@@ -328,7 +330,7 @@ class _Reading:
         return Asked(absent, unknown, self._aliases(hits, closure))
 
     def _aliases(self, hits: Iterable[str], closure: Iterable[str]) -> tuple[str, ...]:
-        """Those of the names found that lead to a file of the closure and are not in it.
+        """Those of the names found that lead to a file of the closure, or stand for one, and are not in it.
 
         gcc lists a system header by the shorter of its name and its path without links. A folder of the
         toolkit or the compiler that is a link as a whole is no alias: their own programs would tell.
@@ -340,7 +342,7 @@ class _Reading:
         for name in strange:
             leads_to, full = self._reader.real(name), self._digests.locate(name)
             plain = {self._reader.real(f) + full[len(f) :] for f in builtin if full.startswith(f + "/")}
-            if leads_to in real and leads_to not in plain:
+            if name.endswith(lookup.PRECOMPILED) or (leads_to in real and leads_to not in plain):
                 aliases.append(name)
         return tuple(aliases)
 

@@ -34,6 +34,10 @@ _DEFINED = re.compile(rb"#" + _GAP + rb'define\s+(\w+)\s+(?:"([^"\n]+)"|<([^>\n]
 _INCBIN = re.compile(rb'\.incbin\s*(?:\\?"([^"\\\n]+)\\?")?')
 
 
+PRECOMPILED = ".gch"
+"""Ending of a precompiled header's name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Directives:
     """What one file asks the preprocessor to find."""
@@ -125,10 +129,19 @@ def absent_names(
 
 
 def absent_forced(names: Iterable[str], search: SearchPath, exists: Callable[[str], bool]) -> set[str]:
-    """The same for names of ``-include``, which are looked for in the working folder first."""
+    """The same for names of ``-include``, which are looked for in the working folder first.
+
+    In the place of the first header gcc takes a precompiled one beside it, without a look at the header, and
+    lists neither.
+    """
     absent: set[str] = set()
     for name in names:
-        _until_found(name, ("", *search.quoted, *search.bracketed), exists, absent)
+        for candidate in _candidates(name, ("", *search.quoted, *search.bracketed)):
+            if not exists(candidate + PRECOMPILED):
+                absent.add(candidate + PRECOMPILED)
+            if exists(candidate):
+                break
+            absent.add(candidate)
     return absent
 
 

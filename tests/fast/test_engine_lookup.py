@@ -92,7 +92,8 @@ def test_the_definition_of_a_macro_for_has_include_is_no_question():
 
 
 def test_forced_includes_are_looked_for_in_the_working_folder_first():
-    assert absent({"inc1/pre.h": ""}, forced=["pre.h"])[0] == {"pre.h", "q/pre.h"}
+    names = {"pre.h", "q/pre.h"} | {f"{folder}pre.h.gch" for folder in ("", "q/", "inc1/")}
+    assert absent({"inc1/pre.h": ""}, forced=["pre.h"])[0] == names
 
 
 def test_incbins_are_found_and_those_without_a_name_reported():

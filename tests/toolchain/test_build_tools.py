@@ -242,3 +242,19 @@ def test_a_link_on_the_way_to_a_system_header_that_leads_elsewhere_is_stale(tree
     assert ("input-changed", "the-current-version/system.h") in tree.findings()["host"]
     assert tree.results() == {"host": "built"}
     assert tree.findings() == {"host": set()}
+
+
+def test_a_precompiled_header_in_the_place_of_a_forced_one_is_an_input(tree):
+    """gcc takes it without a look at the header, and does not list it."""
+    tree.write("pre/first.h", "#define A 1\n")
+    tree.write("src/host.cu", 'extern "C" int f() { return A; }\n')
+    flags = 'flags = ["-include", "pre/first.h"]\n'
+    tree.write("manifests/targets.toml", f"schema = 1\n{LIBRARY}{flags}")
+    assert tree.results() == {"host": "built"}
+    assert tree.findings() == {"host": set()}
+    tree.write("pre/first.h.gch", "for another compiler")
+    assert tree.findings() == {"host": {("name-appeared", "pre/first.h.gch")}}
+    assert tree.results() == {"host": "built"}
+    assert tree.findings() == {"host": set()}
+    tree.edit("pre/first.h.gch", "another", "mine   ")
+    assert tree.findings() == {"host": {("input-changed", "pre/first.h.gch")}}
