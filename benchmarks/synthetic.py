@@ -9,7 +9,6 @@ every machine; they are kept in build/circuits. Then this process is `groth16 wo
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from prover import setup, synth
 from prover.backends import DenseWires
 from prover.formats.wtns import write_wtns
 from prover.loading import artifact_from_orchestrator, checkout, open_generator
+from prover.output import all_or_none
 from prover.params import CURVES, Curve
 from prover.worker import Job, serve
 
@@ -37,7 +37,7 @@ def circuit(curve: Curve, log_domain: int, binary: float) -> tuple[Path, Path]:
 def ensure(
     curve: Curve, log_domain: int, binary: float, backend: str, find: FindArtifact
 ) -> tuple[Path, Path]:
-    """Make the files if they are not there. The key is written last, and whole."""
+    """Make the files if they are not there: both, whole, or neither."""
     zkey, wtns = circuit(curve, log_domain, binary)
     if zkey.exists() and wtns.exists():
         return zkey, wtns
@@ -45,10 +45,9 @@ def ensure(
     shape = synth.Shape(curve, synth.constraints_filling(log_domain), binary, SEED)
     generator = open_generator(backend, curve, find)
     system, witness = synth.synthesize(shape, generator if isinstance(generator, DenseWires) else None)
-    write_wtns(wtns, curve, witness)
-    unfinished = zkey.with_suffix(f".{os.getpid()}")
-    setup.write_test_key(unfinished, system, setup.seeded_trapdoor(curve, SEED), generator)
-    unfinished.replace(zkey)
+    with all_or_none((zkey, wtns)) as staged:
+        write_wtns(staged[wtns], curve, witness)
+        setup.write_test_key(staged[zkey], system, setup.seeded_trapdoor(curve, SEED), generator)
     return zkey, wtns
 
 

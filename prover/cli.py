@@ -17,7 +17,9 @@ from orchestrator import __version__
 from orchestrator.cli import run_command
 from orchestrator.errors import AnswerIsNo, BrokenRun, ConfigurationError
 from orchestrator.spans import divide
+from prover.command_line import Commands, FilePath
 from prover.loading import BACKENDS
+from prover.output import all_or_none, require_distinct, write_text
 from prover.params import CURVES, curve_by_name
 from prover.phases import since_process_start
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from prover.params import Curve
     from prover.session import Outcome, Session
 
-FILE = click.Path(path_type=Path)
+FILE = FilePath()
 DETERMINISTIC = "deterministic, not zero-knowledge: made with given r and s; never publish it"
 
 backend_option = click.option(
@@ -47,7 +49,7 @@ gpu_memory_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="groth16")
 def cli() -> None:
     """Groth16 proofs over BN254 and BLS12-381 from snarkjs files, checked before they are written."""
@@ -83,26 +85,26 @@ def prove(
     from prover.formats.snarkjs import proof_json, public_json
     from prover.formats.wtns import read_wtns
     from prover.loading import gated
-    from prover.output import write_all
     from prover.session import Session
 
     before = {"process start": since_process_start()}
-    _require_distinct(zkey=zkey, wtns=wtns, proof=proof, public=public)
+    require_distinct({"--zkey": zkey, "--wtns": wtns, "--r1cs": r1cs}, {"--proof": proof, "--public": public})
     console = Console(stderr=True, highlight=False, markup=False)
-    witness = read_wtns(wtns)
-    if test_blinders is not None and not all(0 <= v < witness.curve.r for v in test_blinders):
-        raise ConfigurationError("--test-blinders: r and s must be at least 0 and below the group order")
-    if r1cs is not None:
-        _require_satisfied(r1cs, wtns)
-    start_ns = time.monotonic_ns()
-    find_artifact = gated(backend, witness.curve)
-    before["gate"] = time.monotonic_ns() - start_ns
-    with Session.open(zkey, backend, find_artifact, _say(console), _bytes(gpu_memory)) as session:
-        outcome = session.prove(witness, test_blinders)
-    _require_valid(outcome)
+    with all_or_none((public, proof)) as staged:
+        witness = read_wtns(wtns)
+        if test_blinders is not None and not all(0 <= v < witness.curve.r for v in test_blinders):
+            raise ConfigurationError("--test-blinders: r and s must be at least 0 and below the group order")
+        if r1cs is not None:
+            _require_satisfied(r1cs, wtns)
+        start_ns = time.monotonic_ns()
+        find_artifact = gated(backend, witness.curve)
+        before["gate"] = time.monotonic_ns() - start_ns
+        with Session.open(zkey, backend, find_artifact, _say(console), _bytes(gpu_memory)) as session:
+            outcome = session.prove(witness, test_blinders)
+        _require_valid(outcome)
+        write_text(staged[public], public_json(outcome.public))
+        write_text(staged[proof], proof_json(session.key.curve, outcome.proof))
     cold = session.opening.before(outcome)
-    curve = session.key.curve
-    write_all({public: public_json(outcome.public), proof: proof_json(curve, outcome.proof)})
     console.print(_phase_table(outcome, cold, before))
     if outcome.deterministic:
         console.print(DETERMINISTIC, style="bold yellow", soft_wrap=True)
@@ -120,20 +122,17 @@ def _say(console: Console) -> Callable[[str], None]:
 
 
 def _require_valid(outcome: Outcome) -> None:
-    if not outcome.check.valid:
-        raise BrokenRun(
-            f"the proof failed its check by {outcome.check.by}: {outcome.check.reason}; nothing was written",
-            remedy="the witness does not satisfy the circuit, or belongs to another one: "
-            "add --r1cs CIRCUIT.r1cs to see which constraint fails",
-        )
-
-
-def _require_distinct(**paths: Path) -> None:
-    names: dict[Path, str] = {}
-    for name, path in paths.items():
-        other = names.setdefault(path.resolve(), name)
-        if other != name:
-            raise ConfigurationError(f"--{other} and --{name} are the same file, {path}")
+    if outcome.check.valid:
+        return
+    remedy = "the witness does not satisfy the circuit, or belongs to another one: "
+    remedy += "add --r1cs CIRCUIT.r1cs to see which constraint fails"
+    if outcome.check.reason.startswith("point "):  # from points of the curve, no witness makes one off it
+        remedy = "the key holds points outside their subgroup, or the arithmetic is at fault: "
+        remedy += "fetch the key again, or compare with another --backend"
+    raise BrokenRun(
+        f"the proof failed its check by {outcome.check.by}: {outcome.check.reason}; nothing was written",
+        remedy=remedy,
+    )
 
 
 def _require_satisfied(r1cs: Path, wtns: Path) -> None:
@@ -274,9 +273,16 @@ def info(file: Path) -> None:
 def setup(r1cs: Path, zkey: Path, vk: Path | None, test_seed: str | None, backend: str) -> None:
     """Make a test key. Whoever runs this can forge proofs: real keys come from a ceremony."""
     from prover.formats.r1cs import read_r1cs
+    from prover.formats.snarkjs import verification_key_json
+    from prover.formats.zkey import read_zkey
 
-    system = read_r1cs(r1cs)
-    _write_key(system, zkey, vk, test_seed, _generator(backend, system.curve))
+    require_distinct({"--r1cs": r1cs}, {"--zkey": zkey, "--vk": vk})
+    with all_or_none((zkey, vk) if vk is not None else (zkey,)) as staged:
+        system = read_r1cs(r1cs)
+        _write_key(staged[zkey], system, test_seed, _generator(backend, system.curve))
+        if vk is not None:
+            write_text(staged[vk], verification_key_json(read_zkey(staged[zkey]).verification_key()))
+    _tell_key(zkey, system)
 
 
 @cli.command()
@@ -313,13 +319,16 @@ def synth(
     count = constraints if constraints is not None else constraints_filling(log_domain or 0)
     chosen = curve_by_name(curve)
     assert chosen is not None
-    generator = _generator(backend, chosen)
-    fast = generator if isinstance(generator, DenseWires) else None
-    system, words = synthesize(Shape(chosen, count, binary, seed), fast)
-    write_wtns(wtns, chosen, words)
-    if r1cs is not None:
-        write_r1cs(r1cs, system)
-    _write_key(system, zkey, None, seed, generator)
+    require_distinct({}, {"--zkey": zkey, "--wtns": wtns, "--r1cs": r1cs})
+    with all_or_none((zkey, wtns, r1cs) if r1cs is not None else (zkey, wtns)) as staged:
+        generator = _generator(backend, chosen)
+        fast = generator if isinstance(generator, DenseWires) else None
+        system, words = synthesize(Shape(chosen, count, binary, seed), fast)
+        write_wtns(staged[wtns], chosen, words)
+        if r1cs is not None:
+            write_r1cs(staged[r1cs], system)
+        _write_key(staged[zkey], system, seed, generator)
+    _tell_key(zkey, system)
 
 
 def _generator(backend: str, curve: Curve) -> PointGenerator:
@@ -329,20 +338,16 @@ def _generator(backend: str, curve: Curve) -> PointGenerator:
 
 
 def _write_key(
-    system: ConstraintSystem, zkey: Path, vk: Path | None, test_seed: str | None, generator: PointGenerator
+    path: Path, system: ConstraintSystem, test_seed: str | None, generator: PointGenerator
 ) -> None:
-    from prover.formats.snarkjs import verification_key_json
-    from prover.formats.zkey import read_zkey
-    from prover.output import write_all
     from prover.setup import draw_trapdoor, seeded_trapdoor, write_test_key
 
     curve = system.curve
     trapdoor = draw_trapdoor(curve) if test_seed is None else seeded_trapdoor(curve, test_seed)
-    write_test_key(
-        zkey, system, trapdoor, generator, _say(Console(stderr=True, highlight=False, markup=False))
-    )
-    if vk is not None:
-        write_all({vk: verification_key_json(read_zkey(zkey).verification_key())})
-    click.echo(
-        f"{zkey}: test key for {system.n_constraints} constraints on {curve.name}; its maker can forge proofs"
-    )
+    say = _say(Console(stderr=True, highlight=False, markup=False))
+    write_test_key(path, system, trapdoor, generator, say)
+
+
+def _tell_key(zkey: Path, system: ConstraintSystem) -> None:
+    made_for = f"{system.n_constraints} constraints on {system.curve.name}"
+    click.echo(f"{zkey}: test key for {made_for}; its maker can forge proofs")

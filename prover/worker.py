@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 import traceback
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import IO, TYPE_CHECKING, Any
 
@@ -63,6 +65,17 @@ def serve(make: Callable[[], Job]) -> int:
         _send(answers, _failure(f"{type(error).__name__}: {error}", "see the worker's log", OTHER_FAULT))
         return OTHER_FAULT
     return 0
+
+
+def report_failure(message: str, remedy: str, exit_code: int) -> None:
+    """Tell an orchestrator, if one waits, why no worker begins."""
+    try:
+        waits = stat.S_ISFIFO(os.fstat(int(os.environ[FD_VARIABLE])).st_mode)
+    except (KeyError, ValueError, OSError):
+        return
+    if waits:  # else the variable is from further up, and the number that of another file here
+        with _open_answers() as answers, suppress(OSError):
+            _send(answers, _failure(message, remedy, exit_code))
 
 
 def _serve(job: Job, answers: IO[bytes]) -> None:

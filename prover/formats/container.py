@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from orchestrator.errors import ConfigurationError, Missing
+from prover.output import write_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -239,20 +240,15 @@ def first_not_below(values: NDArray[np.uint8], modulus: int) -> int | None:
 def write_container(
     path: Path, magic: bytes, version: int, sections: Mapping[int, Sequence[bytes | memoryview]]
 ) -> None:
-    """Write a container with these sections, in this order; each in parts. The file appears whole."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("xb") as file:
-            file.write(_HEADER.pack(magic, version, len(sections)))
-            for kind, parts in sections.items():
-                file.write(_ENTRY.pack(kind, sum(len(part) for part in parts)))
-                for part in parts:
-                    file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        what = f"{path}: cannot be written: {error.strerror}"
-        raise ConfigurationError(what, remedy="choose a folder that exists and can be written") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    """Write a file with these sections, in this order; each in parts.
+
+    Raises `OSError`, which names the file; within `prover.output.all_or_none` the file appears whole.
+    """
+
+    def parts() -> Iterator[bytes | memoryview]:
+        yield _HEADER.pack(magic, version, len(sections))
+        for kind, section in sections.items():
+            yield _ENTRY.pack(kind, sum(len(part) for part in section))
+            yield from section
+
+    write_parts(path, parts())
