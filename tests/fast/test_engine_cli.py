@@ -140,3 +140,22 @@ def test_a_shell_is_offered_targets_and_workloads(tmp_path, typed_so_far, offere
         [sys.executable, "-c", code], env=environ, cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert {line.removeprefix("plain,") for line in done.stdout.split()} == offered
+
+
+INTERNAL = {"freshproof/action/1", "freshproof/recipe/1"}
+"""Documents of which only the digest is kept."""
+
+
+def test_every_schema_is_described():
+    root = Path(__file__).parents[2]
+    described = (root / "manifests" / "README.md").read_text()
+    written = "".join(path.read_text() for path in (root / "orchestrator").rglob("*.py"))
+    schemas = set(re.findall(r'"(freshproof/[a-z-]+/[0-9]+)"', written)) - INTERNAL
+    assert len(schemas) > 10
+    assert {schema for schema in schemas if f"`{schema}`" not in described} == set()
+
+
+@pytest.mark.parametrize("name", [name for section in SECTIONS.values() for name in section])
+def test_every_command_speaks_json(name):
+    command = importlib.import_module(f"orchestrator.cli.{name}").command
+    assert "--json" in [option for parameter in command.params for option in parameter.opts]

@@ -66,10 +66,14 @@ def test_the_command_writes_once(tmp_path, monkeypatch):
         CliRunner().invoke(cli, ["init"], catch_exceptions=False, standalone_mode=False)
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.cu").write_text(KERNEL)
+    (tmp_path / "src" / "nowhere.cu").symlink_to("gone.cu")
+    os.mkfifo(tmp_path / "src" / "pipe\n.cu")
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "b.cu").write_text(KERNEL)
     result = CliRunner().invoke(cli, ["init"], standalone_mode=False)
     assert "with 1 target;" in result.output
+    assert "left out: src/nowhere.cu cannot be read" in result.output
+    assert "left out: src/pipe\\n.cu cannot be read" in result.output
     assert os.listdir(tmp_path / "manifests") == ["targets.toml"]  # noqa: PTH208
     with pytest.raises(ConfigurationError, match="exists already"):
         CliRunner().invoke(cli, ["init"], catch_exceptions=False, standalone_mode=False)
