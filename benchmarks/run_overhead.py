@@ -1,18 +1,22 @@
 """What `freshproof run` costs a build: the build alone, under the observer, and with the record made.
 
-    python benchmarks/run_overhead.py [units] [rounds]
+    python benchmarks/run_overhead.py [units | kernels] [rounds]
 
 A project of ``units`` CUDA sources and as many C++ sources, built by make from clean, alone and observed in
-turn; the medians are compared. The time of the record, which holds nvcc's own `-M` runs, is told apart. Then
-``rounds`` rebuilds of the untouched tree, of which none may be called anything but fresh.
+turn; the medians are compared, by the clock and in processor time, which other work sways less.
+The record is told apart, and nvcc's own `-M` runs, which it holds. Then ``rounds`` rebuilds of the untouched
+tree, of which none may be called anything but fresh. With ``kernels`` the sources are three of this
+repository's, which take nvcc as long as real ones do.
 """
 
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.foreign.judge import Judge
@@ -34,10 +38,19 @@ liball.a: $(CUDA:.cu=.o) $(CXX_:.cpp=.obj)
 %.obj: %.cpp
 \tg++ -O1 -c $< -o $@
 """
-ROUNDS_OF_BUILDS = 3
+ROUNDS_OF_BUILDS = 5
+KERNELS = ("kernels_fr_bn254.cu", "kernels_fr_bls12_381.cu", "kernels_setup_bn254.cu")
 
 
-def write_project(root: Path, units: int) -> None:
+def write_kernels(root: Path) -> None:
+    shutil.copytree(Path(__file__).parents[1] / "cuda_src", root, dirs_exist_ok=True)
+    for path in root.glob("*.cu"):
+        if path.name not in KERNELS:
+            path.unlink()
+    (root / "Makefile").write_text(MAKEFILE.replace("-arch=sm_90", "-arch=sm_90 -O3 -std=c++17"))
+
+
+def write_units(root: Path, units: int) -> None:
     (root / "Makefile").write_text(MAKEFILE)
     for number in range(units):
         (root / f"k{number}.cu").write_text(f"__global__ void k{number}(int *p) {{ *p = {number}; }}\n")
@@ -50,10 +63,22 @@ def clean(root: Path) -> None:
             path.unlink()
 
 
+@dataclass(frozen=True)
+class Cost:
+    """Seconds by the clock, and of processor time of this process and its children."""
+
+    clock: float
+    processor: float
+
+
 def timed(action):
-    began = time.monotonic()
+    began, used = time.monotonic(), _processor()
     answer = action()
-    return time.monotonic() - began, answer
+    return Cost(time.monotonic() - began, _processor() - used), answer
+
+
+def _processor() -> float:
+    return sum(os.times()[:4])
 
 
 def observed_build(root: Path) -> Observed:
@@ -62,26 +87,49 @@ def observed_build(root: Path) -> Observed:
     return Observed(("make",), str(root), code, events, lost, began, before, dict(os.environ))
 
 
-def main(units: int = 6, rounds: int = 50) -> int:
+def main(units: str = "6", rounds: str = "50") -> int:
     with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
         root = Path(os.path.realpath(folder))
-        write_project(root, units)
+        if units == "kernels":
+            write_kernels(root)
+        else:
+            write_units(root, int(units))
         store = Store(root)
         store.prepare()
-        alone, watched, recording = [], [], []
+        alone, watched, recording, asking = [], [], [], []
         for _ in range(ROUNDS_OF_BUILDS):
             clean(root)
             alone.append(timed(lambda: subprocess.run(["make", "-s"], cwd=root, check=True))[0])
             clean(root)
-            seconds, observed = timed(lambda: observed_build(root))
-            watched.append(seconds)
+            cost, observed = timed(lambda: observed_build(root))
+            watched.append(cost)
             recorder = Recorder(store, store.read() or Build(str(root)))
             recording.append(timed(lambda r=recorder, o=observed: r.record(o))[0])
-        base, under = statistics.median(alone), statistics.median(watched)
-        print(f"build alone          {base:6.2f} s   (median of {ROUNDS_OF_BUILDS}: {_row(alone)})")
-        print(f"build, observed      {under:6.2f} s   {100 * (under / base - 1):+.1f} %  ({_row(watched)})")
-        print(f"record with -M runs  {statistics.median(recording):6.2f} s   ({_row(recording)})")
-        return rebuild(root, store, rounds)
+            asking.append(timed(lambda: ask_nvcc(root))[0])
+        show("build alone", alone)
+        show("build, observed", watched, alone)
+        show("record", recording, alone)
+        show("nvcc -M, each source", asking, alone)
+        return rebuild(root, store, int(rounds))
+
+
+def ask_nvcc(root: Path) -> None:
+    """What nvcc takes to tell what each source reads: the record holds these runs."""
+    for source in root.glob("*.cu"):
+        command = ["nvcc", "-arch=sm_90", "-std=c++17", source, "-M", "-MF", "/dev/null"]
+        subprocess.run(command, cwd=root, check=True)
+
+
+def show(what: str, costs: list[Cost], base: list[Cost] = ()) -> None:
+    columns = []
+    for kind in ("clock", "processor"):
+        value = statistics.median(getattr(cost, kind) for cost in costs)
+        ratio = ""
+        if base:
+            other = statistics.median(getattr(cost, kind) for cost in base)
+            ratio = f"{100 * (value / other - (what == 'build, observed')):+.1f} %"
+        columns.append(f"{value:7.2f} s {kind} {ratio:>8}")
+    print(f"{what:<21}" + "  ".join(columns))
 
 
 def rebuild(root: Path, store: Store, rounds: int) -> int:
@@ -97,7 +145,7 @@ def rebuild(root: Path, store: Store, rounds: int) -> int:
         false += bool(outputs) or states != {State.FRESH}
     print(f"untouched rebuilds   {rounds}, of which called anything but fresh: {false}")
     if times:
-        print(f"one judgement        {statistics.median(times):6.2f} s   (every file read in full)")
+        show("one judgement", times)
     return 1 if false else 0
 
 
@@ -106,9 +154,5 @@ def _states(store: Store, build: Build) -> set[State]:
     return {judge.verdict(path).state for path in ends(build.made)[0]}
 
 
-def _row(values: list[float]) -> str:
-    return ", ".join(f"{value:.2f}" for value in values)
-
-
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:3])))
+    sys.exit(main(*sys.argv[1:3]))

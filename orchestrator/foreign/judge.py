@@ -249,7 +249,8 @@ class Judge:
             found = self._now(path)
             if found != digest and digest:
                 yield path, "project-changed", "changed since" if found else "was removed since"
-        for path in sorted(now - receipt.files.keys()):
+        there = (path for path in receipt.absent if os.path.lexists(path))
+        for path in sorted((now - receipt.files.keys()) | set(there)):
             yield path, "file-appeared", "was added since"
 
     def _files(self, root: str) -> frozenset[str]:

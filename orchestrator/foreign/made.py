@@ -84,6 +84,8 @@ class Receipt:
     """What the PATH gave for the name of each tool that ran."""
     roots: tuple[str, ...]
     """The folders whose files these are."""
+    absent: tuple[str, ...] = ()
+    """Files that would describe the build and were not there."""
     displaced: tuple[str, ...] = ()
     """Files that came into their place while the build ran, with a folder that was moved: they look old."""
 

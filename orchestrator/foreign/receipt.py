@@ -6,7 +6,6 @@ Files that git tracks, or does not track and does not ignore; without git, the t
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import stat
 import subprocess
@@ -14,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from orchestrator.digests import Digests, Unreadable
+from orchestrator.foreign.descriptions import configured_from
 from orchestrator.foreign.made import Receipt
 from orchestrator.foreign.sources import MARKERS, is_build_folder, is_product_name
 from orchestrator.foreign.variables import WATCHED
@@ -25,8 +25,6 @@ _PROGRAMS = (
 _BINARY = (b"\x7fELF", b"!<arch>\n", b"!<thin>\n")
 _DESCRIPTIONS = ("Cargo.toml", "CMakeLists.txt", "Makefile", "makefile", "build.ninja", "setup.py",
                  "pyproject.toml", "meson.build")  # fmt: skip
-
-_HOME = re.compile(rb"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", re.MULTILINE)
 
 Seen = dict[str, tuple[int, int, int, int]]
 """Files with inode, size, modification and change time."""
@@ -41,20 +39,6 @@ def project_root(folder: str) -> str:
         folder = source
     said = _git(folder, "rev-parse", "--show-toplevel")
     return os.path.realpath(os.fsdecode(said).rstrip("\n")) if said and not _is_ignored(folder) else folder
-
-
-def configured_from(folder: str) -> str:
-    """The sources for which CMake set up a build in ``folder`` or above it; empty for any other folder."""
-    while True:
-        try:
-            found = _HOME.search(Path(folder, "CMakeCache.txt").read_bytes())
-        except OSError:
-            found = None
-        if found:
-            return os.path.realpath(os.fsdecode(found[1]))
-        if folder == os.path.dirname(folder):
-            return ""
-        folder = os.path.dirname(folder)
 
 
 def source_root(folder: str) -> str:

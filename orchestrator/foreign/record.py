@@ -12,6 +12,7 @@ from orchestrator.digests import Digests, Unreadable
 from orchestrator.errors import ConfigurationError
 from orchestrator.foreign.compile_record import CompileRecorder, Unclosed
 from orchestrator.foreign.contents import read_content, read_pieces
+from orchestrator.foreign.descriptions import descriptions
 from orchestrator.foreign.events import Event
 from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.made import Build, Content, Made, Pairs, Receipt
@@ -155,8 +156,25 @@ class Recorder:
                 unsettled=(*settled.unsettled, *more.unsettled),
                 roots=(*settled.roots, *more.roots),
             )
+        settled = self._described(settled, observed)
         ran = {os.path.basename(name) for e in observed.events for name in (e.program, *e.argv[:1])}
         return replace(settled, tools={name: path for name, path in settled.tools.items() if name in ran})
+
+    def _described(self, receipt: Receipt, observed: Observed) -> Receipt:
+        """The receipt with the files that described the build to its programs."""
+        files, absent = dict(receipt.files), []
+        for path in descriptions(observed.events, observed.environ):
+            if path in files:
+                continue
+            try:
+                digest = self.digests.current(path)
+            except Unreadable:
+                digest = None
+            if digest is None:
+                absent.append(path)
+            else:
+                files[path] = digest
+        return replace(receipt, files=files, absent=tuple(absent))
 
     def _made(
         self, output: Output, receipt: Receipt, observed: Observed, known: Mapping[str, Made]

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from orchestrator import manifest as manifests
 from orchestrator.canonical import digest_bytes
+from orchestrator.foreign.descriptions import configured_from
 from orchestrator.foreign.made import Build, Receipt, build_bytes, read_build, read_receipt, receipt_bytes
-from orchestrator.foreign.receipt import configured_from
 from orchestrator.model import Digest, Manifest
 from orchestrator.workspace import explained, write_atomically
 

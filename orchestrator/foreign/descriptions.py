@@ -1,0 +1,114 @@
+"""Files that say what a build is to do and that no source list names: found from the programs that read them.
+
+Makefiles that git ignores, what CMake was configured to, a ninja file beside the objects, cargo's settings in
+the home folder and above the project.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from orchestrator.foreign.events import Event
+
+_OF_MAKE = ("GNUmakefile", "makefile", "Makefile")
+_INCLUDED = re.compile(rb"^ *(?:[-s]?include|subninja)[ \t]+([^#\n]+)$", re.MULTILINE)
+_HOME = re.compile(rb"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", re.MULTILINE)
+_CACHE = "CMakeCache.txt"
+
+
+def descriptions(events: Iterable[Event], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Full paths that the build systems among the programs looked for; some may not exist."""
+    found: dict[str, None] = {}
+    for folder, program, argv in dict.fromkeys(
+        (e.folder, os.path.basename(e.program), e.argv) for e in events
+    ):
+        if program in ("make", "gmake"):
+            found.update(dict.fromkeys(_makefiles(folder, argv)))
+        elif program in ("ninja", "ninja-build"):
+            found.update(dict.fromkeys(_named(folder, argv, ("build.ninja",))))
+        elif program == "cargo":
+            found.update(dict.fromkeys(_of_cargo(folder, environ)))
+        elif program == "cmake":
+            found.update(dict.fromkeys(_caches(folder, argv)))
+    return tuple(found)
+
+
+def _makefiles(folder: str, argv: Sequence[str]) -> Iterator[str]:
+    """None of those that CMake writes: what they hold follows from its cache."""
+    names = tuple(_named(folder, argv, _OF_MAKE))
+    if any(cache_of(os.path.dirname(name)) for name in names):
+        yield from _caches(folder, argv)
+    else:
+        yield from names
+
+
+def _named(folder: str, argv: Sequence[str], usual: Sequence[str]) -> Iterator[str]:
+    """The file that make or ninja reads, with those that it includes; and those that would come before it."""
+    files = []
+    for before, word in pairwise(argv):
+        if before in ("-C", "--directory"):
+            folder = os.path.join(folder, word)
+        elif word.startswith("-C") and len(word) > 2:
+            folder = os.path.join(folder, word[2:])
+        elif before in ("-f", "--file", "--makefile"):
+            files.append(word)
+    for name in files or usual:
+        path = os.path.normpath(os.path.join(folder, name))
+        yield path
+        if os.path.isfile(path):
+            yield from _included(path, folder)
+            if not files:
+                return
+
+
+def _included(path: str, folder: str) -> Iterator[str]:
+    try:
+        lines = _INCLUDED.findall(Path(path).read_bytes())
+    except OSError:
+        return
+    for word in (os.fsdecode(word) for line in lines for word in line.split()):
+        if not set(word) & set("$*?%") and not word.endswith((".d", ".P")):
+            yield os.path.normpath(os.path.join(folder, word))
+
+
+def _of_cargo(folder: str, environ: Mapping[str, str]) -> Iterator[str]:
+    """Cargo Book, "Configuration": hierarchical structure."""
+    home = environ.get("CARGO_HOME") or os.path.join(environ.get("HOME", "/"), ".cargo")
+    folders = [os.path.join(folder, ".cargo")]
+    while folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        folders.append(os.path.join(folder, ".cargo"))
+    for place in (*folders, home):
+        yield from (os.path.join(place, name) for name in ("config", "config.toml"))
+
+
+def _caches(folder: str, argv: Sequence[str]) -> Iterator[str]:
+    """What CMake was configured to, for a build in ``folder`` or in one that the command names."""
+    for place in (folder, *(os.path.join(folder, word) for word in argv[1:])):
+        if os.path.isdir(place) and (cache := cache_of(os.path.realpath(place))):
+            yield cache
+
+
+def cache_of(folder: str) -> str:
+    """CMake's cache in ``folder`` or the next one above it; empty if there is none."""
+    while True:
+        path = os.path.join(folder, _CACHE)
+        if os.path.isfile(path):
+            return path
+        if folder == os.path.dirname(folder):
+            return ""
+        folder = os.path.dirname(folder)
+
+
+def configured_from(folder: str) -> str:
+    """The sources for which CMake set up a build in ``folder`` or above it; empty for any other folder."""
+    cache = cache_of(folder)
+    try:
+        found = _HOME.search(Path(cache).read_bytes()) if cache else None
+    except OSError:
+        found = None
+    return os.path.realpath(os.fsdecode(found[1])) if found else ""

@@ -1,0 +1,60 @@
+"""Files that describe a build, found from the programs that read them."""
+
+import pytest
+
+from orchestrator.foreign.descriptions import configured_from, descriptions
+from orchestrator.foreign.events import Event
+from orchestrator.foreign.receipt import project_root
+
+
+def ran(folder, *argv):
+    return (Event(1, 0, 1, str(folder), f"/usr/bin/{argv[0]}", argv, ()),)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, text in {
+        "Makefile": "include common.mk\n-include local.mk $(DEPENDENCIES) x.d\n",
+        "common.mk": "",
+        "sub/other.mk": "",
+        "ninja/build.ninja": "include rules.ninja\nrule r\n  command = true\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def names(folder, events, **environ):
+    found = descriptions(events, {"HOME": str(folder), **environ})
+    return {name.removeprefix(f"{folder}/") for name in found}
+
+
+def test_makefiles_with_what_they_include_and_what_would_be_read_before_them(folder):
+    wanted = {"GNUmakefile", "makefile", "Makefile", "common.mk", "local.mk"}
+    assert names(folder, ran(folder, "make", "-j4")) == wanted
+    assert names(folder, ran(folder / "sub", "make", "-C", "..")) == wanted
+    assert names(folder, ran(folder, "make", "-C", "sub", "-f", "other.mk")) == {"sub/other.mk"}
+
+
+def test_ninja_files(folder):
+    assert names(folder, ran(folder, "ninja", "-Cninja")) == {"ninja/build.ninja", "ninja/rules.ninja"}
+
+
+def test_settings_of_cargo(folder):
+    found = names(folder, ran(folder / "sub", "cargo", "build"), CARGO_HOME=f"{folder}/home")
+    assert found >= {"home/config.toml", "sub/.cargo/config.toml", ".cargo/config.toml", ".cargo/config"}
+
+
+def test_what_cmake_was_configured_to(folder):
+    """Its own makefiles follow from that, and change with every target."""
+    build = folder / "out side"
+    (build / "deep").mkdir(parents=True)
+    (build / "Makefile").write_text("")
+    (build / "CMakeCache.txt").write_text(f"A:BOOL=ON\nCMAKE_HOME_DIRECTORY:INTERNAL={folder / 'sub'}\n")
+    wanted = {"out side/CMakeCache.txt"}
+    assert names(folder, ran(folder, "cmake", "--build", "out side")) == wanted
+    assert names(folder, ran(build / "deep", "make", "-f", "Makefile")) == wanted
+    assert names(folder, ran(build, "make")) == wanted
+    assert configured_from(str(build / "deep")) == str((folder / "sub").resolve())
+    assert configured_from(str(folder)) == ""
+    assert project_root(str(build)) == str((folder / "sub").resolve())
