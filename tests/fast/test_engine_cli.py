@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import os
 import subprocess
 import sys
