@@ -61,7 +61,8 @@ def _kernel_line(one: KernelChange, archs: bool) -> str:
     if callees and not told:
         told.append(f"callees {_listed(list(map(demangle, callees)))}")
     if not told:
-        told.append("code, with the same size and resources" if "code" in one.reasons else "changed")
+        other = ", ".join(one.reasons) or "changed"
+        told.append("code, with the same size and resources" if "code" in one.reasons else other)
     return f"{name}: {', '.join(told)}"
 
 
@@ -72,7 +73,9 @@ def _measures(before: Function, after: Function) -> Iterator[str]:
         ("spills", _spills(before), _spills(after), " B"),
         ("stack", before.stack, after.stack, " B"),
         ("shared", before.shared, after.shared, " B"),
+        ("constant", before.constant, after.constant, " B"),
         ("code", before.code_bytes, after.code_bytes, " B"),
+        ("register limit", before.max_registers, after.max_registers, ""),
     )
     for name, old, new, unit in pairs:
         if old != new:

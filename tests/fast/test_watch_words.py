@@ -54,6 +54,7 @@ def test_code_of_another_size_is_told():
         (("code",), "k: code, with the same size and resources"),
         (("data it refers to",), "k: data that it refers to"),
         (("callee f",), "k: callees f"),
+        (("resources",), "k: resources"),
     ],
 )
 def test_a_change_that_no_measure_shows_is_told_by_its_reason(reasons, told):
