@@ -109,11 +109,14 @@ def prove(
     if outcome.deterministic:
         console.print(DETERMINISTIC, style="bold yellow", soft_wrap=True)
     if as_json:
-        click.echo(
-            json.dumps(_report(session, outcome, proof, public) | _cold_report(cold, before), indent=1)
-        )
+        _tell("prove", _report(session, outcome, proof, public) | _cold_report(cold, before))
     else:
         click.echo(f"{proof}: valid ({outcome.check.by}); public signals in {public}")
+
+
+def _tell(command: str, document: dict[str, Any]) -> None:
+    """The result for programs; manifests/README.md has the keys."""
+    click.echo(json.dumps({"schema": f"groth16/{command}/1"} | document, indent=1))
 
 
 def _say(console: Console) -> Callable[[str], None]:
@@ -221,12 +224,13 @@ def verify(vk: Path | None, zkey: Path | None, public: Path, proof: Path, as_jso
     from prover.formats.snarkjs import read_proof, read_public, read_verification_key
     from prover.formats.zkey import read_zkey
 
-    if (vk is None) == (zkey is None):
+    if vk is not None and zkey is None:
+        checker = Checker(read_verification_key(vk), source=vk)
+    elif zkey is not None and vk is None:
+        checker = Checker.of_key(read_zkey(zkey))
+    else:
         raise click.UsageError("give one of --vk and --zkey")
-    key = read_verification_key(vk) if vk is not None else None
-    key = read_zkey(zkey).verification_key() if zkey is not None else key
-    assert key is not None
-    checker = Checker(key, source=vk or zkey)
+    key = checker.vk
     curve, points = read_proof(proof)
     signals = read_public(public)
     if curve == key.curve:
@@ -234,7 +238,7 @@ def verify(vk: Path | None, zkey: Path | None, public: Path, proof: Path, as_jso
     else:
         check = Check(False, f"the proof is for {curve.name}, the key for {key.curve.name}", "groth16", 0.0)
     if as_json:
-        click.echo(json.dumps(check.as_json(), indent=1))
+        _tell("verify", {"proof": str(proof), "public": str(public), **check.as_json()})
     if not check.valid:
         raise AnswerIsNo(f"{proof}: invalid: {check.reason}")
     if not as_json:
@@ -256,12 +260,16 @@ def worker(zkey: Path, wtns: Path, backend: str, gpu_memory: float | None, cold:
 
 @cli.command()
 @click.argument("file", type=FILE)
-def info(file: Path) -> None:
+@json_option
+def info(file: Path, as_json: bool) -> None:
     """What a .zkey, .wtns or .r1cs file holds."""
-    from prover.describe import describe
+    from prover.describe import describe, lines
 
-    for name, value in describe(file).items():
-        click.echo(f"{name:<12} {value}")
+    facts = describe(file)
+    if as_json:
+        _tell("info", {"file": str(file), **facts})
+    else:
+        click.echo("\n".join(lines(facts)))
 
 
 @cli.command()
@@ -270,7 +278,10 @@ def info(file: Path) -> None:
 @click.option("--vk", type=FILE, help="Where to write the verification key.")
 @click.option("--test-seed", help="TESTS ONLY: secrets from this text, for equal keys.")
 @backend_option
-def setup(r1cs: Path, zkey: Path, vk: Path | None, test_seed: str | None, backend: str) -> None:
+@json_option
+def setup(
+    r1cs: Path, zkey: Path, vk: Path | None, test_seed: str | None, backend: str, as_json: bool
+) -> None:
     """Make a test key. Whoever runs this can forge proofs: real keys come from a ceremony."""
     from prover.formats.r1cs import read_r1cs
     from prover.formats.snarkjs import verification_key_json
@@ -282,7 +293,7 @@ def setup(r1cs: Path, zkey: Path, vk: Path | None, test_seed: str | None, backen
         _write_key(staged[zkey], system, test_seed, _generator(backend, system.curve))
         if vk is not None:
             write_text(staged[vk], verification_key_json(read_zkey(staged[zkey]).verification_key()))
-    _tell_key(zkey, system)
+    _tell_key("setup", {"zkey": zkey, "vk": vk}, system, as_json)
 
 
 @cli.command()
@@ -297,6 +308,7 @@ def setup(r1cs: Path, zkey: Path, vk: Path | None, test_seed: str | None, backen
 @click.option("--wtns", type=FILE, required=True, help="Where to write the witness.")
 @click.option("--r1cs", type=FILE, help="Where to write the circuit.")
 @backend_option
+@json_option
 def synth(
     curve: str,
     constraints: int | None,
@@ -307,6 +319,7 @@ def synth(
     wtns: Path,
     r1cs: Path | None,
     backend: str,
+    as_json: bool,
 ) -> None:
     """Make a synthetic circuit with key and witness, for benchmarks. Its secrets follow from the seed."""
     from prover.backends import DenseWires
@@ -328,7 +341,7 @@ def synth(
         if r1cs is not None:
             write_r1cs(staged[r1cs], system)
         _write_key(staged[zkey], system, seed, generator)
-    _tell_key(zkey, system)
+    _tell_key("synth", {"zkey": zkey, "wtns": wtns, "r1cs": r1cs}, system, as_json)
 
 
 def _generator(backend: str, curve: Curve) -> PointGenerator:
@@ -348,6 +361,18 @@ def _write_key(
     write_test_key(path, system, trapdoor, generator, say)
 
 
-def _tell_key(zkey: Path, system: ConstraintSystem) -> None:
+def _tell_key(command: str, files: dict[str, Path | None], system: ConstraintSystem, as_json: bool) -> None:
+    warning = "its maker can forge proofs"
     made_for = f"{system.n_constraints} constraints on {system.curve.name}"
-    click.echo(f"{zkey}: test key for {made_for}; its maker can forge proofs")
+    if not as_json:
+        click.echo(f"{files['zkey']}: test key for {made_for}; {warning}")
+        return
+    facts = {
+        "curve": system.curve.name,
+        "constraints": system.n_constraints,
+        "wires": system.n_wires,
+        "public_signals": system.n_public,
+        "warning": f"a test key: {warning}",
+    }
+    paths = {name: None if path is None else str(path) for name, path in files.items()}
+    _tell(command, paths | facts)

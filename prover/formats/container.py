@@ -9,6 +9,7 @@ and sections are views of the mapping.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import mmap
 import os
@@ -148,24 +149,49 @@ def _table(path: Path, data: memoryview, count: int, kinds: Mapping[int, str]) -
     return sections
 
 
+def first_bytes(path: Path, count: int) -> bytes:
+    """The first bytes of a file, which tell its format. Raises as `open_container` for what is no file."""
+    descriptor, _ = _open_file(path)
+    try:
+        return os.pread(descriptor, count, 0)
+    except OSError as error:
+        raise _unreadable(path, "read", error) from None
+    finally:
+        os.close(descriptor)
+
+
 def _map(path: Path) -> memoryview:
+    descriptor, size = _open_file(path)
+    try:
+        return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)) if size else memoryview(b"")
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            what = f"{path}: {size / 1e9:.2f} GB of addresses are needed to map it, and are not to be had"
+            raise Missing(what, remedy="raise the limit (ulimit -v)") from None
+        raise _unreadable(path, "mapped", error) from None
+    finally:
+        os.close(descriptor)
+
+
+def _open_file(path: Path) -> tuple[int, int]:
+    """A descriptor of a regular file, and its size; never waits, as opening a pipe does."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         raise Missing(f"{path}: no such file", remedy="check the path") from None
     except OSError as error:
-        raise ConfigurationError(
-            f"{path}: cannot be opened: {error.strerror}", remedy="check the path"
-        ) from None
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ConfigurationError(f"{path}: is not a regular file", remedy="give the path of a file")
-        if status.st_size == 0:
-            return memoryview(b"")
-        return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
-    finally:
+        raise _unreadable(path, "opened", error) from None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
+        raise ConfigurationError(f"{path}: is not a regular file", remedy="give the path of a file")
+    return descriptor, status.st_size
+
+
+def _unreadable(path: Path, what: str, error: OSError) -> ConfigurationError:
+    return ConfigurationError(
+        f"{path}: cannot be {what}: {error.strerror}", remedy="check the path and its permissions"
+    )
 
 
 class Cursor:
