@@ -69,9 +69,9 @@ def command(
 
     With a GPU these are the workloads that load GPU code, else the others.
     Everything that a workload's code was built from is checked before the first sample and again after the
-    last. Exit codes: 2 a wrong name or targets.toml, 3 another benchmark runs in this tree, 5 refused (stale or
-    unproven: no time counts), 6 a result failed its check or the run broke off, 8 something needed is missing,
-    130 interrupted.
+    last. Exit codes: 2 a wrong name or targets.toml, 3 another benchmark runs in this tree, 5 refused (stale
+    or unproven: no time counts), 6 a result failed its check or the run broke off, 8 something needed is
+    missing, 130 interrupted.
     """
     root = find_root(Path.cwd())
     project = read_project(Workspace(root))

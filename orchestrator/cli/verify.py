@@ -80,8 +80,8 @@ def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
       freshproof verify kernels --rebuild
       freshproof verify --json | jq '.targets[] | select(.state != "fresh")'
 
-    Exit codes: 0 all are fresh (and the same), 1 a second build differs, 2 a wrong name or targets.toml, 5 one is
-    stale or unproven, 7 the second build failed, 8 something needed is missing.
+    Exit codes: 0 all are fresh (and the same), 1 a second build differs, 2 a wrong name or targets.toml, 5
+    one is stale or unproven, 7 the second build failed, 8 something needed is missing.
     """
     recorded = None if targets else open_record(Path.cwd())
     if recorded is not None and not has_targets(Path.cwd()):
