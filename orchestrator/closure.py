@@ -192,11 +192,11 @@ class _Reading:
 
     def _strangers(self, commands: Commands) -> Iterable[str]:
         """Programs that ran and are none of the toolchain's, whose digests are therefore not known."""
-        known = {os.path.realpath(path) for _role, path in self._toolchain.components}
+        known = {self._reader.real(path) for _role, path in self._toolchain.components}
         for program in commands.programs if commands.search_path else ():
             named = os.path.join(self._root, program) if "/" in program else program
             full = shutil.which(named, path=commands.search_path)
-            if full is None or os.path.realpath(full) not in known:
+            if full is None or self._reader.real(full) not in known:
                 yield (
                     f"{program}: runs in this compile, and nvcc did not tell so beforehand: "
                     "name it with -ccbin in `flags`, not in an options file"
