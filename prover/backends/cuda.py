@@ -107,7 +107,8 @@ class CudaBackend:
         )
         self._memory = Memory(gpu, memory_limit)
         self._clock = SpanClock()
-        self._stream = Stream(non_blocking=True)
+        with checked("a stream"):
+            self._stream = Stream(non_blocking=True)
         self._setup = Setup(self._module("setup"), curve, self._memory, self._stream)
         self._multiply = self._module("fr").kernel("fr_multiply")
         self._quotient = self._module("fr").kernel("fr_quotient")
@@ -123,8 +124,11 @@ class CudaBackend:
         }
         msms = msms_of(self._gpu, self.curve, groups)
         try:
-            self._key = _LoadedKey(key, self._module("fr"), msms, self._memory, self._stream, self._combine)
-            self._key.fill(key, self._stream, self.phases)
+            with checked("loading the key"):
+                self._key = _LoadedKey(
+                    key, self._module("fr"), msms, self._memory, self._stream, self._combine
+                )
+                self._key.fill(key, self._stream, self.phases)
         except BaseException:
             self._key = None
             self._memory.release()
@@ -210,8 +214,9 @@ class CudaBackend:
         """Wait for MSMs; the spans of all device work that has ended by then are in `phases`."""
         with self.phases.span("wait for the GPU"):
             points = [self._loaded.queries.finish(p) for p in pending]
-        for span in self._clock.drain():
-            self.phases.add(span)
+        with self.phases.span("read the clocks"):
+            for span in self._clock.drain():
+                self.phases.add(span)
         return points
 
     def combine_g1(self, scalars: Sequence[int], points: Sequence[G1Point]) -> G1Point:

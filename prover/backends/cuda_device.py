@@ -6,6 +6,7 @@ so every instruction that runs came out of an artifact whose digest was checked 
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from orchestrator.errors import BrokenRun, Missing
 from prover.backends.cuda_tape import put
+from prover.backends.gpu_faults import FREE_IT, OUT_OF_MEMORY, gib, out_of_memory, unusable
 
 try:
     import cupy
@@ -34,6 +36,7 @@ __all__ = [
     "checked",
     "driver",
     "elapsed_ms",
+    "fault_of",
     "open_gpu",
     "runtime",
 ]
@@ -70,14 +73,15 @@ class Gpu:
 
 
 def open_gpu(ordinal: int = 0) -> Gpu:
-    """Make a GPU current. Raises `Missing` when there is none, or no driver for it."""
+    """Make a GPU current. Raises `Missing` when there is none, no driver for it, or no room on it."""
     try:
         device = cupy.cuda.Device(ordinal)
         device.use()
         properties = runtime.getDeviceProperties(ordinal)
         version = int(runtime.driverGetVersion())
     except runtime.CUDARuntimeError as error:
-        raise Missing(f"no usable CUDA GPU {ordinal}: {error}", remedy="run `nvidia-smi`") from None
+        memory = _memory_by_nvml(ordinal) if error.status == OUT_OF_MEMORY else None
+        raise unusable(ordinal, error.status, str(error), os.environ, memory) from None
     name = properties["name"]
     uuid = properties.get("uuid", b"")
     return Gpu(
@@ -90,13 +94,44 @@ def open_gpu(ordinal: int = 0) -> Gpu:
     )
 
 
+def _memory_by_nvml(ordinal: int) -> tuple[int, int] | None:
+    """Free and total bytes of a GPU that has no room for a context; ``None`` if nobody tells."""
+    try:
+        import pynvml as nvml
+    except ImportError:
+        return None
+    try:
+        nvml.nvmlInit()
+        place = runtime.deviceGetPCIBusId(ordinal)  # CUDA's ordinal may be another one than NVML's
+        found = nvml.nvmlDeviceGetMemoryInfo(nvml.nvmlDeviceGetHandleByPciBusId(place))
+    except (runtime.CUDARuntimeError, nvml.NVMLError):
+        return None
+    return int(found.free), int(found.total)
+
+
 @contextmanager
 def checked(what: str) -> Iterator[None]:
-    """Turn an error of the CUDA runtime or driver into `BrokenRun`: nothing computed after it can count."""
+    """Turn an error of the CUDA runtime or driver into `BrokenRun`: nothing computed after it can count.
+
+    Memory that ran out is `Missing`: that is no fault of the program.
+    """
     try:
         yield
     except (runtime.CUDARuntimeError, driver.CUDADriverError) as error:
-        raise BrokenRun(f"{what}: {error}", remedy="rerun under compute-sanitizer") from None
+        raise fault_of(error, what) or BrokenRun(
+            f"{what}: {error}", remedy="rerun under compute-sanitizer"
+        ) from None
+
+
+def fault_of(error: Any, what: str) -> Missing | None:
+    """`Missing` where an error of the CUDA runtime or driver says that memory ran out."""
+    if getattr(error, "status", None) != OUT_OF_MEMORY:
+        return None
+    try:
+        free, total = runtime.memGetInfo()
+    except runtime.CUDARuntimeError:
+        return out_of_memory(what, None)
+    return out_of_memory(what, (int(free), int(total)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +209,11 @@ class Memory:
         if need <= self.free_bytes():
             return
         free, total = self._gpu.memory()
-        have = f"{self._gpu.name} has {_gib(free)} free of {_gib(total)}"
+        have = f"{self._gpu.name} has {gib(free)} free of {gib(total)}"
         if self._limit is not None:
-            have = f"{_gib(self.used)} of the {_gib(self._limit)} allowed are in use, and {have}"
+            have = f"{gib(self.used)} of the {gib(self._limit)} allowed are in use, and {have}"
         raise Missing(
-            f"{what} needs {_gib(need)} of GPU memory; {have}",
+            f"{gib(need)} of GPU memory are needed for {what}; {have}",
             remedy="free the GPU, allow more with --gpu-memory, or prove a smaller circuit",
         )
 
@@ -189,7 +224,9 @@ class Memory:
         try:
             allocation = cupy.cuda.Memory(size)
         except runtime.CUDARuntimeError as error:
-            raise Missing(f"{what} needs {_gib(size)} of GPU memory: {error}") from None
+            raise Missing(
+                f"{gib(size)} of GPU memory are needed for {what}: {error}", remedy=FREE_IT
+            ) from None
         self._allocations[int(allocation.ptr)] = allocation
         self.used += size
         free, total = self._gpu.memory()
@@ -207,10 +244,6 @@ class Memory:
         self.used = 0
 
 
-def _gib(nbytes: int) -> str:
-    return f"{nbytes / 2**30:.2f} GiB" if nbytes >= 2**28 else f"{nbytes / 2**20:.2f} MiB"
-
-
 class Pinned:
     """Page-locked host memory: copies from it run at the bus's speed and beside kernels."""
 
@@ -218,7 +251,10 @@ class Pinned:
         try:
             memory = cupy.cuda.PinnedMemory(max(nbytes, 1))
         except runtime.CUDARuntimeError as error:
-            raise Missing(f"{what} needs {_gib(nbytes)} of page-locked memory: {error}") from None
+            raise Missing(
+                f"{gib(nbytes)} of page-locked memory are needed for {what}: {error}",
+                remedy="free memory of this machine, or prove a smaller circuit",
+            ) from None
         pointer = cupy.cuda.PinnedMemoryPointer(memory, 0)
         self.array: NDArray[np.uint8] = np.frombuffer(pointer, dtype=np.uint8, count=nbytes)
 

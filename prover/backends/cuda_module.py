@@ -10,7 +10,7 @@ import numpy as np
 from orchestrator.errors import Missing, Refused
 from orchestrator.loaded import check_module
 from prover.artifact import Artifact, Loaded
-from prover.backends.cuda_device import Buffer, Gpu, Module, Stream, checked, driver, runtime
+from prover.backends.cuda_device import Buffer, Gpu, Module, Stream, checked, driver, fault_of, runtime
 from prover.backends.cuda_tape import put
 from prover.backends.sealed import sealed_cubin
 
@@ -93,7 +93,7 @@ class LoadedModule:
         try:
             module.load(data)
         except driver.CUDADriverError as error:
-            raise Missing(
+            raise fault_of(error, f"loading {artifact.target}") or Missing(
                 f"{artifact.path}: the driver refused it for {gpu.name} ({gpu.arch}): {error}",
                 remedy=f"freshproof build {artifact.target}",
             ) from None
