@@ -66,17 +66,22 @@ def command(
         return
     reports = unread.each(files, lambda path: _read(path, texts, digests))
     if as_json:
-        shown = [report.as_json() for report in reports]
-        click.echo(
-            json.dumps(
-                {"schema": "freshproof/inspect/1", "files": shown, "unreadable": unread.as_json()}, indent=2
-            )
-        )
+        _print_json(reports, unread)
     else:
         console = result_console()
         for report in reports:
             report.show(console, kernels)
     unread.tell()
+
+
+def _print_json(reports: Iterator[_Report], unread: _Unread) -> None:
+    """One document, written as it comes, so that it is never held whole."""
+    click.echo('{"schema": "freshproof/inspect/1", "files": [', nl=False)
+    for number, report in enumerate(reports):
+        click.echo(",\n" if number else "\n", nl=False)
+        for part in report.json_parts():
+            click.echo(part, nl=False)
+    click.echo(f'\n], "unreadable": {json.dumps(unread.as_json())}}}')
 
 
 @dataclass(slots=True)
@@ -118,17 +123,14 @@ class _Report:
     pieces: list[PieceSummary] = field(default_factory=list)
     texts: list[str] | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {
-            "path": str(self.path),
-            "form": self.pieces[0].form,
-            "size": self.size,
-            "digests": self.digests,
-            "pieces": [piece.as_json() for piece in self.pieces],
-        }
-        if self.texts is not None:
-            fields["texts"] = self.texts
-        return fields
+    def json_parts(self) -> Iterator[str]:
+        """One JSON object, a line for each piece: a large library has tens of thousands of functions."""
+        head = {"path": str(self.path), "form": self.pieces[0].form, "size": self.size}
+        tail = {} if self.texts is None else {"texts": self.texts}
+        yield json.dumps({**head, "digests": self.digests, **tail})[:-1] + ', "pieces": [\n'
+        for number, piece in enumerate(self.pieces):
+            yield (",\n" if number else "") + json.dumps(piece.as_json())
+        yield "\n]}"
 
     def show(self, console: Console, every_kernel: bool) -> None:
         console.print(f"[bold]{shown(self.path)}[/]: {self.pieces[0].form}, {self.size:,} bytes")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from orchestrator.objects.contents import HOST_FORMS, Form, OpenMember, Piece, walk
@@ -19,6 +20,7 @@ from orchestrator.objects.window import Bytes, printable
 _TEXT = re.compile(rb"[\t\n\r -~]{4,}")
 _TEXT_SECTIONS = (".rodata", ".data", ".nv.global.init", ".nv.constant3", ".nv.constant2")
 _LONGEST_TEXT = 4096
+_FUNCTION = tuple(one.name for one in dataclass_fields(Function))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,15 @@ class PieceSummary:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, with demangled names added."""
-        fields = asdict(self)
-        fields["functions"] = [{"demangled": one.demangled, **asdict(one)} for one in self.functions]
+        fields = {one.name: getattr(self, one.name) for one in dataclass_fields(self)}
+        for name in ("tools", "ptx_entries", "stamps"):
+            fields[name] = [asdict(one) for one in fields[name]]
+        fields["registrations"] = [one._asdict() for one in self.registrations]
+        # by far the most: `asdict` would copy every part of each
+        fields["functions"] = [
+            {"demangled": one.demangled, **{name: getattr(one, name) for name in _FUNCTION}}
+            for one in self.functions
+        ]
         return fields
 
 

@@ -254,7 +254,7 @@ def test_a_file_of_no_known_kind_is_not_read_to_its_end(
 
 
 DOCUMENTS = {
-    "freshproof/inspect/1": ["inspect", "--digests", "--texts", OBJECTS / "none.fatbin"],
+    "freshproof/inspect/1": ["inspect", "--digests", "--texts", OBJECTS / "none.fatbin", OBJECTS / "rdc.o"],
     "freshproof/find/1": ["inspect", "--find", "pin_abc", OBJECTS / "none.fatbin"],
     "freshproof/diff/1": ["diff", OBJECTS / "sm_90.cubin", OBJECTS / "sm_75.cubin"],
     "freshproof/audit/1": ["audit", OBJECTS],
