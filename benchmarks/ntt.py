@@ -3,8 +3,9 @@
     python -m benchmarks.ntt [--curve bls12_381] [--sizes 18,20:7.7.6,24,24:9.9.6]
     python -m benchmarks.ntt --cubin trial.cubin     a build apart from the targets, not gated: for trials
 
-Data is random and resident; times are CUDA events around whole transforms, medians of the repeats after
-warm-up. The floor is the time of the products alone at the measured rate of the multiply pipe.
+Data is random and resident; times are CUDA events around whole transforms, launched as in a proof (from a
+tape), medians of the repeats after warm-up. The floor is the time of the products alone at the measured rate
+of the multiply pipe.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from prover.backends.cuda_device import (
 )
 from prover.backends.cuda_module import LoadedModule
 from prover.backends.cuda_ntt import Ntt
+from prover.backends.cuda_tape import Tapes
 from prover.loading import artifact_from_gate
 from prover.params import BLS12_381, BN254, CURVES, Curve
 from prover.scalars import decode_scalars, encode_scalars
@@ -135,11 +137,11 @@ class Bench:
 
     def _times(self, ntt: Ntt, passes: tuple[ntt_plan.Pass, ...], log_n: int, repeats: int) -> list[float]:
         data, work = self._views(log_n)
-        times = []
+        times, tapes = [], Tapes()
         for index in range(WARMUPS + repeats):
             start, end = Event(), Event()
             start.record(self.stream)
-            ntt.run(passes, data, work, 1, self.stream)
+            tapes.play("transform", lambda: ntt.run(passes, data, work, 1, self.stream))
             end.record(self.stream)
             end.synchronize()
             if index >= WARMUPS:

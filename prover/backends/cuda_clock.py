@@ -22,34 +22,38 @@ class SpanClock:
     def __init__(self) -> None:
         self._pool: list[Event] = []
         self._open: list[tuple[str, str, Event, Event]] = []
-        self._launches: list[Span] = []
+        self._on_host: list[Span] = []
         self._epoch = Event()
         self._epoch_ns = 0
 
     def start(self, stream: Stream) -> None:
         """Tie the two clocks: an event on an idle stream, waited for, and the host's time beside it."""
-        start_ns = time.monotonic_ns()
-        with checked("clock"):
+        with self.on_host("tie the clocks"), checked("clock"):
             stream.synchronize()
             self._epoch.record(stream)
             self._epoch.synchronize()
             self._epoch_ns = time.monotonic_ns()
-        self._launches.append(Span("tie the clocks", "host", start_ns, self._epoch_ns))
 
     @contextmanager
     def span(self, name: str, stream: Stream, label: str) -> Iterator[None]:
         """Measure what the body puts on the stream, and the host's time for it. An exception leaves none."""
+        with self.on_host("launch"):
+            begin, end = self._event(), self._event()
+            begin.record(stream)
+            yield
+            end.record(stream)
+            self._open.append((name, label, begin, end))
+
+    @contextmanager
+    def on_host(self, name: str) -> Iterator[None]:
+        """Measure the body on the host's clock. An exception leaves no span."""
         start_ns = time.monotonic_ns()
-        begin, end = self._event(), self._event()
-        begin.record(stream)
         yield
-        end.record(stream)
-        self._open.append((name, label, begin, end))
-        self._launches.append(Span("launch", "host", start_ns, time.monotonic_ns()))
+        self._on_host.append(Span(name, "host", start_ns, time.monotonic_ns()))
 
     def drain(self) -> list[Span]:
         """The spans that have ended. The others stay; whoever waited for their streams gets them all."""
-        spans, self._launches = self._launches, []
+        spans, self._on_host = self._on_host, []
         still_open = []
         with checked("reading the clock"):
             for entry in self._open:

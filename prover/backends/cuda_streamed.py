@@ -86,7 +86,8 @@ class StreamedQueries:
         with checked(f"msm {query}"):
             self._sums.wait_event(ready)
         for index, piece in enumerate(pieces):
-            slot = self._copied(query, piece, self._sums)
+            with clock.on_host("copy points"):
+                slot = self._copied(query, piece, self._sums)
             with clock.span(f"msm {query}", self._sums, "pieces"):
                 self._sum(query, index, piece, slot, scalars)
         with checked(f"msm {query}"):
