@@ -1,5 +1,6 @@
 """``freshproof watch`` in real trees: what is built, in what order, and what is said of it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -285,3 +286,37 @@ def test_only_the_targets_named_and_those_of_the_workload_are_watched(tree, watc
     (it.root / "inc" / "h2.cuh").write_text("// of u2\n")
     events = one.round()
     assert one.built(events) == {"u2": "built"} and "benched" in kinds(events)
+
+
+def test_an_edit_during_the_bench_ends_it_and_its_record_says_so(real, watch):
+    targets = real / "manifests" / "targets.toml"
+    asleep = "import os; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
+    targets.write_text(targets.read_text().replace("time.sleep(0.02)", asleep))
+    one = watch(real, "--bench", "sleep")
+    one.until("step", step="bench")
+    pid = real / "pid"
+    while not pid.exists() or not pid.read_text():
+        time.sleep(0.01)
+    sleeper = psutil.Process(int(pid.read_text()))
+    targets.write_text(targets.read_text().replace("time.sleep(600)", "pass"))
+    (real / "inc" / "v.cuh").write_text("#define V 3\n")
+    events = one.round(good=True)
+    assert "cut" in kinds(events) and "benched" in kinds(events)
+    assert not psutil.wait_procs([sleeper], timeout=30)[1]
+    states = [
+        json.loads(path.read_text().splitlines()[-1])["state"]
+        for path in sorted((real / "build" / "records").glob("*.jsonl"))
+    ]
+    assert states == ["interrupted", "fresh"]
+
+
+def test_a_bench_that_is_refused_or_breaks_says_why_and_the_watch_goes_on(real, watch):
+    targets = real / "manifests" / "targets.toml"
+    targets.write_text(targets.read_text().replace("time.sleep(0.02)", "raise SystemExit(4)"))
+    one = watch(real, "--bench", "sleep", "--", "echo", "never")
+    events = one.round(good=False)
+    (benched,) = [event for event in events if event["event"] == "benched"]
+    assert benched["state"] == "broken" and "exit code 4" in benched["why"]
+    assert "command" not in kinds(events)
+    (real / "inc" / "v.cuh").write_text("#define V 4\n")
+    assert one.built(one.round(good=False)) == {"k": "built"}
