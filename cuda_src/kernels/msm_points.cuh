@@ -33,12 +33,6 @@ template <class F> struct Source {
 
   __device__ __forceinline__ uint32_t entry(uint32_t k) const { return entries == nullptr ? k : entries[k]; }
 
-  // Entries 2 i and 2 i + 1.
-  __device__ __forceinline__ uint2 entry_pair(uint32_t i) const {
-    if (entries == nullptr) return uint2{2 * i, 2 * i + 1};
-    return reinterpret_cast<const uint2*>(entries)[i];
-  }
-
   __device__ __forceinline__ const Affine<F>* at(uint32_t entry) const {
     return points + (entries == nullptr ? entry : entry & ~SIGN);
   }

@@ -32,9 +32,9 @@ FAN_IN = 4
 LEAST_CHUNK = 8
 """Entries a thread accumulates at least: fewer would only make more partial sums to add afterwards."""
 BATCH = 512
-"""Additions of a pairing pass that share an inversion, which costs as much as 34 multiplications."""
+"""Additions of the first pairing pass that share an inversion, which costs as much as 34 multiplications."""
 LEAST_BATCH = 64
-"""The same where warps share out what is left near the end."""
+"""The least of them that a block claims at a time where it claims more than once (`msm_pair.cuh`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ _WITH_TABLES: dict[Group, dict[int, tuple[int, int]]] = {
     "g1": {5: (5, 0), 8: (6, 0), 10: (7, 0), 12: (8, 0), 13: (9, 0), 14: (10, 0), 15: (12, 1), 16: (13, 1)}
     | {17: (14, 2), 18: (16, 2), 20: (17, 3), 21: (19, 3), 23: (20, 3), 25: (22, 3), 31: (24, 3)},
     "g2": {5: (5, 0), 8: (6, 0), 10: (8, 0), 12: (9, 0), 13: (9, 1), 14: (10, 2), 15: (12, 2), 16: (13, 2)}
-    | {17: (14, 3), 18: (16, 3), 20: (17, 4), 21: (18, 4), 23: (20, 4), 31: (22, 4)},
+    | {17: (14, 3), 18: (16, 3), 20: (17, 4), 21: (18, 4), 23: (20, 3), 31: (22, 3)},
 }
 """log2 of n, at most: window bits and pairing passes. Wider windows mean fewer additions and more buckets; a
 pass takes two thirds of the time of accumulating, and fills the buckets' ends. Best of what was measured."""
