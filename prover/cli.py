@@ -325,7 +325,9 @@ def synth(
     from prover.backends import DenseWires
     from prover.formats.r1cs import write_r1cs
     from prover.formats.wtns import write_wtns
-    from prover.synth import Shape, constraints_filling, synthesize
+    from prover.memory import require_memory
+    from prover.setup import key_bytes
+    from prover.synth import N_PUBLIC, Shape, constraints_filling, synthesize
 
     if (constraints is None) == (log_domain is None):
         raise click.UsageError("give one of --constraints and --log-domain")
@@ -333,10 +335,14 @@ def synth(
     chosen = curve_by_name(curve)
     assert chosen is not None
     require_distinct({}, {"--zkey": zkey, "--wtns": wtns, "--r1cs": r1cs})
+    shape = Shape(chosen, count, binary, seed)
+    counts = {"n_wires": shape.n_wires, "n_public": N_PUBLIC, "n_entries": shape.n_entries}
+    need = shape.system_bytes + key_bytes(chosen, n_constraints=count, **counts)
+    require_memory(need, f"{count} constraints with their witness and key")
     with all_or_none((zkey, wtns, r1cs) if r1cs is not None else (zkey, wtns)) as staged:
         generator = _generator(backend, chosen)
         fast = generator if isinstance(generator, DenseWires) else None
-        system, words = synthesize(Shape(chosen, count, binary, seed), fast)
+        system, words = synthesize(shape, fast)
         write_wtns(staged[wtns], chosen, words)
         if r1cs is not None:
             write_r1cs(staged[r1cs], system)

@@ -17,6 +17,8 @@ from prover import qap
 from prover.backends import KeyPolynomials, KeyScalars
 from prover.formats.points import encode_g1, encode_g2
 from prover.formats.zkey import COEF, entries_of, write_zkey
+from prover.memory import require_memory
+from prover.params import SCALAR_BYTES
 from prover.reference import g1, g2
 from prover.scalars import decode_scalars, encode_scalars, take
 
@@ -75,10 +77,14 @@ def write_test_key(
 ) -> None:
     """Make the proving key of a circuit and write it as a ``.zkey`` that snarkjs reads.
 
-    Raises `ConfigurationError` for a circuit too large for its curve.
+    Raises `ConfigurationError` for a circuit too large for its curve, and `Missing` for one too large for
+    this machine's memory.
     """
     curve = system.curve
     k = qap.log_domain(curve, system.n_constraints, system.n_public)
+    n_entries = len(system.a.rows) + len(system.b.rows)
+    counts = {"n_wires": system.n_wires, "n_public": system.n_public, "n_constraints": system.n_constraints}
+    require_memory(key_bytes(curve, **counts, n_entries=n_entries), f"a key of a domain of 2^{k}")
     say(f"polynomials of {system.n_wires} wires over a domain of 2^{k}")
     fast = generator if isinstance(generator, KeyPolynomials) else None
     scalars = fast.key_scalars(system, trapdoor) if fast else key_scalars(system, trapdoor)
@@ -96,6 +102,16 @@ def write_test_key(
         h_query=generator.multiples_g1(scalars.h),
         coefs=_key_entries(system, fast.double_montgomery if fast else _double_montgomery(curve)),
     )
+
+
+def key_bytes(curve: Curve, *, n_wires: int, n_public: int, n_constraints: int, n_entries: int) -> int:
+    """Memory that `write_test_key` takes at least: the key's points, what they are multiples of, its entries.
+
+    ``n_entries``: of A and B. The circuit itself is not counted.
+    """
+    domain = 1 << qap.log_domain(curve, n_constraints, n_public)
+    points = (3 * n_wires + domain) * curve.g1_bytes + n_wires * curve.g2_bytes
+    return points + (3 * n_wires + domain) * SCALAR_BYTES + (n_entries + n_public + 1) * COEF.itemsize
 
 
 def key_scalars(system: ConstraintSystem, trapdoor: Trapdoor) -> KeyScalars:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 N_PUBLIC = 2
 N_SEEDS = 8
 """Private wires of random value that the first dense constraints draw on."""
+ENTRY_BYTES = 4 + 4 + SCALAR_BYTES
+"""Memory of an entry of a `SparseMatrix`: row, wire, coefficient."""
 LAYER = 32
 """A layer has a 32nd of the dense constraints before it, at least one."""
 
@@ -54,6 +56,22 @@ class Shape:
     def n_binary(self) -> int:
         """Binary constraints, and their wires."""
         return round(self.n_constraints * self.binary_share)
+
+    @property
+    def n_wires(self) -> int:
+        """The constant, public wires, seeds, and one a constraint."""
+        return 1 + N_PUBLIC + N_SEEDS + self.n_constraints
+
+    @property
+    def n_entries(self) -> int:
+        """Entries of A and B: 2 and 2 a dense constraint, 1 and 2 a binary one."""
+        return 4 * self.n_constraints - self.n_binary
+
+    @property
+    def system_bytes(self) -> int:
+        """Memory of the circuit and its witness, which stay while the key is made."""
+        n_dense = self.n_constraints - self.n_binary
+        return ENTRY_BYTES * (self.n_entries + n_dense) + SCALAR_BYTES * self.n_wires
 
 
 def constraints_filling(log_domain: int) -> int:

@@ -23,6 +23,7 @@ from orchestrator.protocol import FD_VARIABLE, NONCE_VARIABLE
 from prover.formats.wtns import read_wtns, require_match
 from prover.imported import imported_sources, require_same_sources, versions
 from prover.loading import artifact_from_orchestrator, checkout
+from prover.memory import shortage
 from prover.session import Session
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ def serve(make: Callable[[], Job]) -> int:
         _send(answers, _failure(error.what, error.remedy, error.exit_code))
         return error.exit_code
     except Exception as error:
+        lacking = shortage(error)
+        if lacking is not None:
+            _send(answers, _failure(lacking.what, lacking.remedy, lacking.exit_code))
+            return lacking.exit_code
         traceback.print_exc()
         _send(answers, _failure(f"{type(error).__name__}: {error}", "see the worker's log", OTHER_FAULT))
         return OTHER_FAULT

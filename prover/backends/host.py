@@ -10,6 +10,7 @@ import numpy as np
 from prover.backends.host_combine import CHOOSE_WINDOW, G1, G2, HostCombine
 from prover.backends.host_setup import HostSetup
 from prover.formats.points import decode_g1, decode_g2, encode_g1, encode_g2
+from prover.memory import require_memory
 from prover.params import SCALAR_BYTES
 from prover.phases import Phases
 
@@ -63,7 +64,11 @@ class HostBackend:
         self._host_words = _vector(0)
 
     def load(self, key: ProvingKey) -> None:
-        """Sort the matrix entries and compute the domain's tables; the points stay in the mapped file."""
+        """Sort the matrix entries and compute the domain's tables; the points stay in the mapped file.
+
+        Raises `Missing` when memory does not suffice for proofs with this key.
+        """
+        require_memory(proof_bytes(key), f"proofs with {key.file.path.name}")
         n, entries = key.domain_size, _contiguous(key.coefs)
         order, starts = np.empty(len(entries), np.uint32), np.empty(2 * n + 1, np.uint32)
         tables = _vector(2 * n)
@@ -215,6 +220,12 @@ class HostBackend:
         for vector in self._secrets:
             vector[:] = 0
         self._secrets.clear()
+
+
+def proof_bytes(key: ProvingKey) -> int:
+    """Memory that proofs take at least: tables (2 n), A.w, B.w and their product (n each), witness, order."""
+    elements = 5 * key.domain_size + key.n_vars
+    return SCALAR_BYTES * elements + 4 * (len(key.coefs) + 2 * key.domain_size)
 
 
 def _contiguous(array: NDArray[Any]) -> NDArray[Any]:
