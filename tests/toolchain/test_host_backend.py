@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tracemalloc
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -11,9 +12,9 @@ import numpy as np
 import pytest
 
 from orchestrator.errors import Missing, Refused
-from prover import groth16
+from prover import groth16, memory
 from prover.backends import PointGenerator
-from prover.backends.host import HostBackend
+from prover.backends.host import HostBackend, proof_bytes
 from prover.backends.host_library import load_library
 from prover.backends.reference import ReferenceBackend
 from prover.formats.wtns import read_wtns
@@ -50,6 +51,22 @@ def test_the_same_proof_as_the_oracle(backend, curve):
         assert groth16.prove(key, witness.words, r, s, backend) == want
     names = {span.name for span in backend.phases.drain()}
     assert {"sparse products", "ntt", "msm a_query", "msm b_g2_query", "msm h_query"} <= names
+
+
+def test_a_key_too_large_for_memory_is_refused(backend, curve, monkeypatch):
+    key, witness = files(curve, "pow5")
+    tracemalloc.start()
+    try:
+        backend.load(key)
+        groth16.prove(key, witness.words, 1, 2, backend)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    need = proof_bytes(key)
+    assert need <= taken <= 3 * need
+    monkeypatch.setattr(memory, "available", lambda: (need - 1, "here"))
+    with pytest.raises(Missing, match=r"needed at least for proofs with pow5\.zkey"):
+        backend.load(key)
 
 
 @pytest.mark.parametrize("query", ["a_query", "b_g1_query", "b_g2_query", "l_query", "h_query"])
