@@ -22,6 +22,7 @@ from orchestrator.lookup import Directives, SearchPath
 from orchestrator.manifest import make_common
 from orchestrator.meanwhile import ChangedMeanwhile, check_files, check_ways
 from orchestrator.model import Absent, Action, Closure, Common, Digest, Material, Origin, Target
+from orchestrator.options import all_options_files
 from orchestrator.plan import depfile as compile_list
 from orchestrator.plan import link_depfile, output, work_folder
 from orchestrator.tidy import forget_folders, tidy
@@ -178,17 +179,22 @@ class _Reading:
         libraries, tried = self._libraries(commands)
         linked = self._listed(self._lists.linked, depfile.parse_ld)
         incbins = sorted({name for d in sources.values() for name in d.incbins if name})
-        others = (*action.options_files, *incbins, *action.members, *linked, *libraries)
+        options, literal = all_options_files(action.options_files, self._exists, self._read)
+        others = (*map(self._shorten, options), *incbins, *action.members, *linked, *libraries)
         self._take((n for n in others if not n.startswith(self._work)), is_header=False)
         own, common, unknown = self._looked_for(commands, sources)
         self._check_unchanged()
         lost = tuple(f"{name}: is gone since the compile" for name in self._lost)
         return Closure(
             materials=tuple(self._own[name] for name in sorted(self._own)),
-            absent=self._grouped(own | tried),
+            absent=self._grouped(own | tried | literal),
             common=common,
             unknown=(*lost, *unknown, *self._strangers(commands)),
         )
+
+    def _read(self, name: str) -> bytes:
+        with open(self._digests.locate(name), "rb") as file:
+            return file.read()
 
     def _strangers(self, commands: Commands) -> Iterable[str]:
         """Programs that ran and are none of the toolchain's, whose digests are therefore not known."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.ask import ask
@@ -21,19 +21,23 @@ _OF_LLVM = ("libclang", "libLLVM", "libLTO", "liblld")
 
 
 def host_components(
-    driver: str, number: int, path: str, environment: Mapping[str, str]
+    command: Sequence[str], number: int, environment: Mapping[str, str], folder: str
 ) -> Iterable[tuple[str, str]]:
-    """Role and path of every file that takes part when ``driver``, the toolchain's ``number``-th, is run."""
-    prefix = f"host/{number}/"
+    """Role and path of every file that takes part when ``command``, the toolchain's ``number``-th driver with
+    the options that choose programs, is run in ``folder``.
+    """
+    prefix, driver = f"host/{number}/", command[0]
     chain = behind(driver)
     yield f"{prefix}{Path(driver).name}", driver
     yield from ((f"{prefix}behind/{place}", name) for place, name in enumerate(chain[1:]))
     for name in (*_PROGRAMS, *_FILES):
         option = "-print-file-name" if name in _FILES else "-print-prog-name"
-        answer = ask((driver, f"{option}={name}"), environment).strip()
-        full = answer if "/" in answer else shutil.which(answer, path=path) if answer else None
-        if full and Path(full).is_file():
-            yield f"{prefix}{name}", tidy(full)
+        answer = ask((*command, f"{option}={name}"), environment, folder).strip()
+        found = str(Path(folder, answer)) if "/" in answer else None
+        if not found and name in _PROGRAMS:
+            found = shutil.which(answer, path=environment["PATH"])
+        if found and Path(found).is_file():
+            yield f"{prefix}{name}", tidy(found)
     for program in chain:
         if is_clang(os.path.realpath(program)):
             yield from ((f"{prefix}{name}", full) for name, full in _libraries_of_llvm(program))

@@ -21,6 +21,7 @@ from orchestrator.kinds import (
     product_name,
 )
 from orchestrator.model import Action, Generated, Kind, Target
+from orchestrator.options import options_files as options_files
 from orchestrator.targets import unit_of
 
 HONOURED = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN")
@@ -145,26 +146,6 @@ def _wants_libraries(target: Target) -> bool:
 def recipe_environment(environment: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """The part of an action's environment that means the same on every machine."""
     return {name: value for name, value in environment if name not in ("PATH", "TMPDIR")}
-
-
-def options_files(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Files of further options that a command names, for nvcc itself or handed on to another tool."""
-    found: dict[str, None] = {}
-    if not any("@" in argument or "-opt" in argument for argument in arguments):
-        return ()
-    for before, argument in zip(("", *arguments), arguments, strict=False):
-        if before in ("-optf", "--options-file"):
-            found.update(dict.fromkeys(argument.split(",")))
-            continue
-        for option in ("-optf=", "--options-file="):
-            if argument.startswith(option):
-                found.update(dict.fromkeys(argument.removeprefix(option).split(",")))
-        value = argument.split("=", 1)[1] if argument.startswith("-X") and "=" in argument else argument
-        for part in value.split(","):
-            name = part.strip("\"'").removeprefix("-Wl,")
-            if name.startswith("@") and len(name) > 1:
-                found.setdefault(name[1:])
-    return tuple(found)
 
 
 def _environment(target: Target, surroundings: Surroundings) -> tuple[tuple[str, str], ...]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from orchestrator.ask import ask
 from orchestrator.errors import BuildFailed, Missing
 from orchestrator.host_compiler import behind, host_components
+from orchestrator.options import handed_on
 from orchestrator.plan import HONOURED
 from orchestrator.tidy import tidy
 
@@ -136,7 +137,7 @@ def discover(
         *(
             part
             for number, driver in enumerate(drivers)
-            for part in host_components(driver, number, path, environment)
+            for part in host_components((driver, *handed_on(compiler_flags)), number, environment, folder)
         ),
     ]
     version = re.search(r"V(\d+\.\d+\.\d+)", ask((nvcc.path, "--version"), environment))
@@ -151,9 +152,14 @@ def discover(
     )
 
 
+_SELECTING = ("-B", "-fuse-ld=", "-specs=", "--specs=", "--sysroot=")
+"""Options of a host compiler that decide which programs it starts."""
+
+
 def host_compiler_flags(flags: Iterable[str]) -> tuple[str, ...]:
     """Those of ``flags`` that change which programs run: the host compiler's choice and where it looks."""
-    found: list[str] = []
+    flags = tuple(flags)
+    found = [word for s in handed_on(flags) if s.startswith(_SELECTING) for word in ("-Xcompiler", s)]
     wanted = False
     for flag in flags:
         if wanted or flag.startswith(("-ccbin=", "--compiler-bindir=", "-m32", "-target-dir")):

@@ -18,14 +18,13 @@ PRODUCT = ORCHESTRATOR + PROVER
 
 PURE = {
     "attribution", "canonical", "copies", "depfile", "device_link", "errors", "first_targets",
-    "freshness", "kinds", "lookup", "manifest", "model", "plan", "protocol", "report", "samples",
+    "freshness", "kinds", "lookup", "manifest", "model", "options", "plan", "protocol", "report", "samples",
     "spans", "stamp", "stats", "targets", "tomlline", "verdict_report", "verify", "workloads",
 }  # fmt: skip
 PURE_FOREIGN = {
     "architectures", "events", "lists", "made", "provenance", "report", "sources", "steps", "variables",
     "word_files", "words",
 }  # fmt: skip
-PURE_WATCH = {"code_change", "decide", "delta", "gathering", "mounts", "scope", "timing", "words"}
 PURE_WATCH = {"code_change", "decide", "delta", "gathering", "mounts", "scope", "timing", "words"}
 WORLD = {
     "asyncio", "ctypes", "fcntl", "glob", "io", "mmap", "multiprocessing", "os", "pathlib", "random",
@@ -59,7 +58,6 @@ def pure_modules() -> list[Path]:
     package = ROOT / "orchestrator"
     chosen = [path for path in ORCHESTRATOR if path.parent == package and path.stem in PURE]
     chosen += [path for path in sorted((package / "foreign").glob("*.py")) if path.stem in PURE_FOREIGN]
-    chosen += [path for path in sorted((package / "watch").glob("*.py")) if path.stem in PURE_WATCH]
     chosen += [path for path in sorted((package / "watch").glob("*.py")) if path.stem in PURE_WATCH]
     return chosen + sorted((package / "objects").rglob("*.py"))
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.model import Kind, Target
-from orchestrator.plan import HONOURED, IGNORED, Surroundings, options_files, plan, recipe_environment
+from orchestrator.options import options_files
+from orchestrator.plan import HONOURED, IGNORED, Surroundings, plan, recipe_environment
 from orchestrator.tidy import tidy
 from orchestrator.toolchain import find_nvcc, honoured, host_compiler_flags, search_path
 
@@ -130,6 +131,8 @@ def test_products_are_used_by_their_stable_names():
         (("-Xcompiler", "-O2,@a"), ("a",)),
         (("-Xcompiler=@a",), ("a",)),
         (("-Xcompiler", ',"@a"'), ("a",)),
+        (("-Xcompiler", "-O2,-specs=my/specs"), ("my/specs",)),
+        (("-Xcompiler=-fplugin=./p.so",), ("./p.so",)),
         (("-DX=1", "k.cu"), ()),
     ],
 )
@@ -140,6 +143,8 @@ def test_files_of_further_options_are_found(arguments, files):
 def test_flags_that_choose_the_host_compiler():
     flags = ("-O3", "-ccbin", "clang++", "-m64", "--compiler-bindir=/x")
     assert host_compiler_flags(flags) == ("-ccbin", "clang++", "--compiler-bindir=/x")
+    flags = ("-Xcompiler", "-O2,-fuse-ld=gold", "-Xcompiler=-Btools/")
+    assert host_compiler_flags(flags) == ("-Xcompiler", "-fuse-ld=gold", "-Xcompiler", "-Btools/")
 
 
 def test_names_are_shortened_only_where_the_file_system_agrees(tmp_path):

@@ -258,3 +258,28 @@ def test_a_precompiled_header_in_the_place_of_a_forced_one_is_an_input(tree):
     assert tree.findings() == {"host": set()}
     tree.edit("pre/first.h.gch", "another", "mine   ")
     assert tree.findings() == {"host": {("input-changed", "pre/first.h.gch")}}
+
+
+def test_options_files_that_options_files_name_are_inputs(tree):
+    tree.write("src/host.cu", 'extern "C" int f() { return ONE + TWO + THREE; }\n')
+    tree.write("outer.txt", "-DONE=1 -optf inner.txt -Xcompiler @list")
+    tree.write("inner.txt", "-DTWO=2")
+    tree.write("list", "-DTHREE=3")
+    tree.write("manifests/targets.toml", f'schema = 1\n{LIBRARY}flags = ["-optf", "outer.txt"]\n')
+    assert tree.results() == {"host": "built"}
+    assert tree.findings() == {"host": set()}
+    for name, old, new in (("inner.txt", "2", "3"), ("list", "3", "4")):
+        tree.edit(name, old, new)
+        assert tree.findings() == {"host": {("input-changed", name)}}
+        tree.edit(name, new, old)
+
+
+def test_programs_that_options_of_the_host_compiler_choose_are_looked_at(tree):
+    linker = shutil.which("ld")
+    chosen = program(tree, "ld.gold", f'exec {linker} "$@"')
+    flags = f'flags = ["-Xcompiler", "-B{tree.root}/tools/,-fuse-ld=gold"]\n'
+    tree.write("manifests/targets.toml", f"schema = 1\n{LIBRARY}{flags}")
+    assert tree.results() == {"host": "built"}
+    assert tree.findings() == {"host": set()}
+    chosen.write_text(chosen.read_text() + "# other\n")
+    assert tree.findings() == {"host": {("tool-changed", str(chosen))}}
