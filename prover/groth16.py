@@ -18,7 +18,6 @@ with r and s uniform: they hide the witness, and two proofs with equal r and s r
 from __future__ import annotations
 
 import secrets
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -64,34 +63,25 @@ def prove(key: ProvingKey, witness: NDArray[np.uint8], r: int, s: int, backend: 
     A witness that does not satisfy the circuit gives a proof that no verifier accepts: check the result.
     """
     in_g1, in_g2 = backend.combine_g1, backend.combine_g2
-
-    def blind_g1() -> list[G1Point]:
-        with backend.phases.span("blind"):
-            return [in_g1([k], [key.delta_g1]) for k in (r, s, -r * s % key.curve.r)]
-
-    def blind_g2() -> G2Point:
-        with backend.phases.span("blind in G2"):
-            return in_g2([s], [key.delta_g2])
-
-    with ThreadPoolExecutor(2) as beside:  # neither needs the witness
-        blinds_g1, s_delta_g2 = beside.submit(blind_g1), beside.submit(blind_g2)
-        w = backend.witness(witness)
-        wb_g2 = backend.msm_g2("b_g2_query", w)
-        x = quotient(w, backend)
-        wa, wb = backend.msm_g1("a_query", w), backend.msm_g1("b_g1_query", w)
-        wl, xh = backend.msm_g1("l_query", w[key.n_public + 1 :]), backend.msm_g1("h_query", x)
-        r_delta, s_delta, rs_delta = blinds_g1.result()
+    w = backend.witness(witness)
+    wb_g2 = backend.msm_g2("b_g2_query", w)
+    x = quotient(w, backend)
+    wa, wb = backend.msm_g1("a_query", w), backend.msm_g1("b_g1_query", w)
+    wl, xh = backend.msm_g1("l_query", w[key.n_public + 1 :]), backend.msm_g1("h_query", x)
+    with backend.phases.span("blind"):  # a backend that works beside us is still summing
+        r_delta, s_delta_g2 = in_g1([r], [key.delta_g1]), in_g2([s], [key.delta_g2])
 
     sum_a, sum_b = backend.fetch([wa, wb])  # the first to be ready: what needs them is done beside the others
     with backend.phases.span("combine A"):
-        A = in_g1([1, 1, 1], [key.alpha_g1, sum_a, r_delta])
-        B_g1 = in_g1([1, 1, 1], [key.beta_g1, sum_b, s_delta])
-        blinding = in_g1([s, r, 1], [A, B_g1, rs_delta])
+        a = in_g1([1, 1], [key.alpha_g1, sum_a])
+        b = in_g1([1, 1], [key.beta_g1, sum_b])
+        A = in_g1([1, 1], [a, r_delta])
+        cross = in_g1([s, r, r * s % key.curve.r], [a, b, key.delta_g1])  # s A + r B - r s delta
 
     sum_b_g2, sum_l, sum_h = backend.fetch([wb_g2, wl, xh])
     with backend.phases.span("combine"):
-        B = in_g2([1, 1, 1], [key.beta_g2, sum_b_g2, s_delta_g2.result()])
-        C = in_g1([1, 1, 1], [sum_l, sum_h, blinding])
+        B = in_g2([1, 1, 1], [key.beta_g2, sum_b_g2, s_delta_g2])
+        C = in_g1([1, 1, 1], [sum_l, sum_h, cross])
     return Proof(A, B, C)
 
 

@@ -28,10 +28,14 @@ QUERIES: dict[str, Group] = {
     "h_query": "g1",
     "b_g2_query": "g2",
 }
-TWO_LANES: dict[str, str] = {query: str(group) for query, group in QUERIES.items()}
+ONE_LANE: dict[str, str] = dict.fromkeys(QUERIES, "msm")
 """Which MSMs follow one another, on one stream and in one workspace; those of other lanes run beside them."""
+TWO_LANES: dict[str, str] = {query: str(group) for query, group in QUERIES.items()}
+"""Against one lane: 3 % less time at 2^20, none at 2^22, where a kernel fills the GPU."""
 THREE_LANES: dict[str, str] = TWO_LANES | {"b_g1_query": "g1 beside", "l_query": "g1 beside"}
-"""Steps that cannot fill the GPU meet others more often: 9 % less time at 2^18, 3 % at 2^22."""
+"""Against two: 9 % less time at 2^18."""
+SMALL = 1 << 19
+"""Points of queries that gain from three lanes, at most."""
 EVERY_WINDOW = 256
 """As many tables as a query may want: more than there are windows."""
 MOST_SETS = 4
@@ -133,19 +137,20 @@ def lane_bytes(
 
 
 def _resident(counts: Mapping[str, int], msms: Mapping[Group, Sizes], budget: int) -> Resident | None:
-    """All tables and three lanes if they fit, else two lanes and as many tables as fit.
+    """All tables, in as many lanes as pay; if they do not fit, one lane; then fewer and fewer tables.
 
-    As long as they do not, the query whose points take most gets fewer.
+    It is the query whose points take most that gets fewer.
     """
     choices = {query: _choices(msms[QUERIES[query]], n) for query, n in counts.items()}
-    lanes = THREE_LANES
+    lanes = [THREE_LANES] if max(counts.values(), default=0) <= SMALL else []
+    lanes += [TWO_LANES, ONE_LANE]
     while True:
         shapes = {query: rest[0] for query, rest in choices.items()}
-        need = _need(shapes, msms, lanes)
+        need = _need(shapes, msms, lanes[0])
         if need <= budget:
-            return Resident(shapes, lanes, need)
-        if lanes is THREE_LANES:
-            lanes = TWO_LANES
+            return Resident(shapes, lanes[0], need)
+        if len(lanes) > 1:
+            del lanes[0]
             continue
         shrinkable = [query for query, rest in choices.items() if len(rest) > 1]
         if not shrinkable:
@@ -155,7 +160,7 @@ def _resident(counts: Mapping[str, int], msms: Mapping[Group, Sizes], budget: in
 
 
 def _need(
-    shapes: Mapping[str, Shape], msms: Mapping[Group, Sizes], lanes: Mapping[str, str] = TWO_LANES
+    shapes: Mapping[str, Shape], msms: Mapping[Group, Sizes], lanes: Mapping[str, str] = ONE_LANE
 ) -> int:
     """Bytes of all points and tables, and of the lanes' workspaces."""
     tables = sum(msms[QUERIES[query]].table_bytes(shape) for query, shape in shapes.items())

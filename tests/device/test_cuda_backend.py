@@ -213,7 +213,7 @@ def test_a_key_too_large_says_need_and_have(synthetic, backend, curve, monkeypat
 
     key, _ = synthetic(300)
     monkeypatch.setattr(Gpu, "memory", lambda _self: (1 << 20, 1 << 37))
-    with pytest.raises(Missing, match=r"needs .* has 1.00 MiB free of 128.00 GiB"):
+    with pytest.raises(Missing, match=r"are needed for .* has 1.00 MiB free of 128.00 GiB"):
         backend(curve).load(key)
 
 

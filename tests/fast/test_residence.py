@@ -33,10 +33,17 @@ def test_with_room_every_window_has_a_table():
         assert shape == msms[QUERIES[query]].shape(counts(20)[query], max_tables=256)
         assert shape.sets == 1
     assert "tables" in made.describe()
-    assert made.lanes == residence.THREE_LANES
-    less = plan(counts(20), msms, made.nbytes - 1)
-    assert isinstance(less, Resident)
-    assert less.shapes == made.shapes and less.lanes == residence.TWO_LANES, "lanes go before tables"
+
+
+@pytest.mark.parametrize("log_n", [10, 18, 20, 24])
+def test_lanes_go_before_tables(log_n):
+    msms, lanes = sizes(BLS12_381), []
+    made = whole = plan(counts(log_n), msms, 10**12)
+    while isinstance(made, Resident) and made.shapes == whole.shapes:
+        lanes.append(len(set(made.lanes.values())))
+        assert set(made.lanes) == set(QUERIES)
+        made = plan(counts(log_n), msms, made.nbytes - 1)
+    assert lanes == ([3, 2, 1] if log_n < 19 else [2, 1])
 
 
 @pytest.mark.parametrize("curve", [BN254, BLS12_381], ids=lambda c: c.name)
