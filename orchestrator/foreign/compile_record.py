@@ -12,6 +12,7 @@ from pathlib import Path
 from orchestrator import manifest as manifests
 from orchestrator.closure import ClosureReader, Lists
 from orchestrator.commands import Commands, split_preprocessor
+from orchestrator.depfile import parse_nvcc
 from orchestrator.digests import Digests
 from orchestrator.errors import BuildFailed, Missing
 from orchestrator.evidence import digest_tools
@@ -91,40 +92,41 @@ class CompileRecorder:
             kind = _HostReader if is_host else ClosureReader
             reader = self._readers[folder, is_host] = kind(Path(folder), Digests(Path(folder)))
         with tempfile.TemporaryDirectory(prefix="freshproof-") as private:
-            if is_host:
-                lists = Lists(
-                    None, None, f"{private}/", shared_folders=True, names=self._names(step, private)
-                )
-            else:
-                lists = Lists(self._list(step, private), None, f"{private}/", shared_folders=True)
+            names = self._names(step, private)
+            lists = Lists(None, None, f"{private}/", shared_folders=True, names=names)
             found = reader.read(_action(step), toolchain, step.reads_ns, last=True, lists=lists)
         return _full_paths(found, folder)
 
     def _names(self, step: Step, private: str) -> tuple[str, ...]:
-        """What a host compile read."""
+        """What the compile read: the build's own list, if this compile wrote it, else asked for."""
         if step.read is not None:
             return step.read
         if all(source.endswith(".s") for source in step.sources):  # no preprocessor, no list
             return step.sources
-        path = self._list(step, private)
-        try:
-            return parse_rules(Path(step.event.folder, path).read_bytes())
-        except (OSError, ValueError) as error:
-            raise Unclosed(f"{path}: {error}") from None
-
-    def _list(self, step: Step, private: str) -> str:
-        """Names of what the compile read: the build's own list, if this compile wrote it, else asked for."""
         partial = step.tool is Tool.HOST and "-MMD" in step.event.argv
-        if step.lists and not partial and _written_by(step.lists, step):
-            return step.lists
-        path = f"{private}/compile.d"
-        argv = asking(step.event.argv, path)
-        environment = {**dict(step.event.settings), "TMPDIR": private}
-        ended = run((tool_path(step), *argv[1:]), environment, Path(step.event.folder))
-        if ended.code:
-            said = ended.said.decode("utf-8", "replace").strip()
-            raise Unclosed(f"the compiler did not say what it reads: {said[-300:]}")
-        return path
+        if step.lists and not partial and len(step.sources) == 1 and _written_by(step.lists, step):
+            return _listed(step, step.lists)
+        names: dict[str, None] = {}
+        for number, source in enumerate(step.sources):  # several would write over each other's list
+            path = f"{private}/{number}.d"
+            others = {*step.sources} - {source}
+            argv = asking([word for word in step.event.argv if word not in others], path)
+            environment = {**dict(step.event.settings), "TMPDIR": private}
+            ended = run((tool_path(step), *argv[1:]), environment, Path(step.event.folder))
+            if ended.code:
+                said = ended.said.decode("utf-8", "replace").strip()
+                raise Unclosed(f"the compiler did not say what it reads: {said[-300:]}")
+            names.update(dict.fromkeys(_listed(step, path)))
+        return tuple(names)
+
+
+def _listed(step: Step, path: str) -> tuple[str, ...]:
+    """The names in a list. Raises `Unclosed`."""
+    parse = parse_nvcc if step.tool is Tool.NVCC else parse_rules
+    try:
+        return parse(Path(step.event.folder, path).read_bytes())
+    except (OSError, ValueError) as error:
+        raise Unclosed(f"the dependency list {path} cannot be used: {error}") from None
 
 
 class _HostReader(ClosureReader):

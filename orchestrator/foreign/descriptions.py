@@ -13,9 +13,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from orchestrator.foreign.events import Event
+from orchestrator.foreign.words import read_rustc
 
 _OF_MAKE = ("GNUmakefile", "makefile", "Makefile")
 _INCLUDED = re.compile(rb"^ *(?:[-s]?include|subninja)[ \t]+([^#\n]+)$", re.MULTILINE)
+_ENV_DEP = re.compile(rb"^# env-dep:([A-Za-z_]\w*)", re.MULTILINE)
+_RERUN = re.compile(rb"^cargo::?rerun-if-env-changed=([A-Za-z_]\w*)", re.MULTILINE)
 _HOME = re.compile(rb"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", re.MULTILINE)
 _CACHE = "CMakeCache.txt"
 
@@ -35,6 +38,29 @@ def descriptions(events: Iterable[Event], environ: Mapping[str, str]) -> tuple[s
         elif program == "cmake":
             found.update(dict.fromkeys(_caches(folder, argv)))
     return tuple(found)
+
+
+def asked_variables(events: Iterable[Event]) -> tuple[str, ...]:
+    """Names of the variables that Rust sources (``env!``) and build scripts (``rerun-if-env-changed``) ask
+    for, but for those that cargo sets itself.
+    """
+    found: set[bytes] = set()
+    lists = {os.path.join(e.folder, name) for e in events if (name := _list_of_rustc(e))}
+    folders = {os.path.dirname(e.environment.get("OUT_DIR", "")) for e in events} - {""}
+    outputs = {os.path.join(folder, "output") for folder in folders}
+    for path, pattern in (*((p, _ENV_DEP) for p in lists), *((p, _RERUN) for p in outputs)):
+        try:
+            found.update(pattern.findall(Path(path).read_bytes()))
+        except OSError:
+            continue
+    names = {os.fsdecode(name) for name in found if not name.startswith(b"CARGO")}
+    return tuple(sorted(names - {"OUT_DIR"}))
+
+
+def _list_of_rustc(event: Event) -> str | None:
+    if os.path.basename(event.program) != "rustc":
+        return None
+    return read_rustc(event.argv, lambda _name: False).lists
 
 
 def _makefiles(folder: str, argv: Sequence[str]) -> Iterator[str]:

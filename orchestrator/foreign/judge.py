@@ -104,7 +104,7 @@ class Judge:
         """Read everything that will be asked for, in parallel."""
         steps = [m for m in steps if m.path not in self._known]
         manifests = {m.path: found for m in steps if isinstance(found := self._manifest(m), Manifest)}
-        names = {name for m in steps for name, _digest in (*m.inputs, *m.materials)}
+        names = {name for m in steps for name, _digest in (*m.inputs, *m.materials, *m.programs)}
         names |= {m.path for m in steps}
         names.update(path for path in paths_of(manifests) if path.startswith("/"))
         self.digests.load(sorted(names))
@@ -116,6 +116,7 @@ class Judge:
                 *self._surroundings(made),
                 *self._compiled(made),
                 *self._materials(made),
+                *self._programs(made),
                 *(self._doubt(made, why) for why in made.unknown),
             )
         return (*self._known[made.path], *self._project(made, own))
@@ -169,7 +170,7 @@ class Judge:
         return replace(o, subject=self.shown(o.subject), note=note, remedy=AGAIN)
 
     def _materials(self, made: Made) -> Iterator[Observation]:
-        """What rustc read, the programs of a step, and where its libraries were looked for in vain."""
+        """What rustc read, and where libraries were looked for in vain."""
         count = f"{len(made.materials)} files"
         if made.materials:
             yield Observation(Link.INPUTS, "materials", made.path, count, count)
@@ -188,13 +189,25 @@ class Judge:
                 note = f"{shown}: would be linked now; it was not there when {self.shown(made.path)} was made"
                 yield Observation(Link.INPUTS, "name-appeared", shown, "absent", "present", note, AGAIN)
 
+    def _programs(self, made: Made) -> Iterator[Observation]:
+        """The programs that took part in a step, by content."""
+        for path, recorded in made.programs:
+            now = self._now(path)
+            if isinstance(now, Unknown):
+                yield Observation(Link.TOOLCHAIN, "tool-unreadable", path, recorded, None, str(now), AGAIN)
+            else:
+                note = f"{path}: this tool's content changed"
+                yield Observation(
+                    Link.TOOLCHAIN, "tool-changed", path, recorded, now or "missing", note, AGAIN
+                )
+
     def _surroundings(self, made: Made) -> Iterator[Observation]:
         """Variables and tools of the build beside those of now."""
         receipt = self._receipt(made.receipt)
         if isinstance(receipt, str):
             yield Observation(Link.PLAN, "no-receipt", made.path, None, None, receipt, AGAIN)
             return
-        set_now, found_now = variables(self.environ), programs(self.environ)
+        set_now, found_now = variables(self.environ, receipt.asked), programs(self.environ)
         for code, before, now, names in (
             ("variable-changed", receipt.variables, set_now, receipt.variables.keys() | set_now.keys()),
             ("program-moved", receipt.tools, found_now, receipt.tools.keys()),

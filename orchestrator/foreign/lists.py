@@ -9,14 +9,20 @@ _ESCAPED = re.compile(r"\\(.)|\$\$")
 
 
 def parse_rules(data: bytes) -> tuple[str, ...]:
-    """Prerequisites of the first rule, without repeats. Raises `ValueError` for a list without one."""
+    """Prerequisites of all rules, without repeats: one rule a source, and further ones without any. Raises
+    `ValueError` for a list without a rule.
+    """
     text = data.decode("utf-8", "surrogateescape").replace("\\\r\n", " ").replace("\\\n", " ")
+    names: dict[str, None] = {}
+    is_list = False
     for line in text.splitlines():
         target, found, rest = line.partition(": ")
         if found and target and not line.startswith("#"):
-            words = (_ESCAPED.sub(_plain, word) for word in _WORD.findall(rest))
-            return tuple(dict.fromkeys(words))
-    raise ValueError("it has no rule")
+            is_list = True
+            names.update(dict.fromkeys(_ESCAPED.sub(_plain, word) for word in _WORD.findall(rest)))
+    if not is_list:
+        raise ValueError("it has no rule")
+    return tuple(names)
 
 
 def _plain(found: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ from orchestrator.canonical import encode, seal, unseal
 from orchestrator.foreign.steps import Tool
 from orchestrator.model import Absent, Digest
 
-SCHEMA = "freshproof/foreign/3"
+SCHEMA = "freshproof/foreign/5"
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -51,7 +51,7 @@ class Made:
     inputs: Pairs
     """Objects, archives and libraries that went in, with their digests."""
     materials: Pairs
-    """Sources that rustc read, and the programs of all steps but compiles by nvcc and host compilers."""
+    """Sources that rustc read, with their digests."""
     listed: bool
     """Whether all that the step read is known."""
     manifest: str
@@ -64,6 +64,8 @@ class Made:
     milliseconds: int
     made_ns: int
     """When the step ended."""
+    programs: Pairs = ()
+    """What ran in a step without a manifest, with digests."""
     absent: Absent = ()
     """Where a library that went in would have been found before it was."""
     earlier: tuple[Digest, ...] = ()
@@ -80,6 +82,8 @@ class Receipt:
     unsettled: tuple[str, ...]
     """Files that changed while the build ran."""
     variables: Mapping[str, str]
+    asked: tuple[str, ...]
+    """Further variables that Rust sources and build scripts ask for; their values are kept as digests."""
     tools: Mapping[str, str]
     """What the PATH gave for the name of each tool that ran."""
     roots: tuple[str, ...]

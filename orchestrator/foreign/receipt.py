@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from orchestrator.canonical import digest_bytes
 from orchestrator.digests import Digests, Unreadable
 from orchestrator.foreign.descriptions import configured_from
 from orchestrator.foreign.made import Receipt
@@ -104,17 +105,19 @@ def take(
         files,
         tuple(sorted(unsettled)),
         variables(environ),
+        (),
         programs(environ),
         roots,
         tuple(sorted(displaced)),
     )
 
 
-def variables(environ: Mapping[str, str]) -> dict[str, str]:
+def variables(environ: Mapping[str, str], asked: Iterable[str] = ()) -> dict[str, str]:
     """Those that can change what is built, as they are set. Of make's flags only what they assign: how many
     jobs run changes nothing, and make sets the rest anew for what it starts.
     """
     found = {name: environ[name] for name in WATCHED if name in environ}
+    found |= {name: digest_bytes(os.fsencode(environ[name])) for name in asked if name in environ}
     if "MAKEFLAGS" in found:
         words = found.pop("MAKEFLAGS").split()
         assigned = " ".join(word for word in words if "=" in word and not word.startswith("-"))

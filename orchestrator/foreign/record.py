@@ -12,13 +12,13 @@ from orchestrator.digests import Digests, Unreadable
 from orchestrator.errors import ConfigurationError
 from orchestrator.foreign.compile_record import CompileRecorder, Unclosed
 from orchestrator.foreign.contents import read_content, read_pieces
-from orchestrator.foreign.descriptions import descriptions
+from orchestrator.foreign.descriptions import asked_variables, descriptions
 from orchestrator.foreign.events import Event
 from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.made import Build, Content, Made, Pairs, Receipt
 from orchestrator.foreign.provenance import chain
-from orchestrator.foreign.receipt import Seen, is_below, source_root, take
-from orchestrator.foreign.steps import Move, Step, Tool, follow, read_moves, read_steps
+from orchestrator.foreign.receipt import Seen, is_below, source_root, take, variables
+from orchestrator.foreign.steps import DEVICE_TOOLS, Move, Step, Tool, follow, read_moves, read_steps
 from orchestrator.foreign.store import Store
 from orchestrator.lookup import group_by_folder
 from orchestrator.meanwhile import ChangedMeanwhile, check_ways
@@ -57,6 +57,17 @@ class Output:
     step: Step
     path: str
     doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a step read beside its inputs."""
+
+    files: Pairs
+    manifest: str
+    """Name of the manifest of a compile by nvcc or a host compiler, which has its closure; else empty."""
+    listed: bool
+    """Whether that is all of it."""
 
 
 def find_outputs(events: Sequence[Event]) -> tuple[Output, ...]:
@@ -157,6 +168,8 @@ class Recorder:
                 roots=(*settled.roots, *more.roots),
             )
         settled = self._described(settled, observed)
+        asked = asked_variables(observed.events)
+        settled = replace(settled, asked=asked, variables=variables(observed.environ, asked))
         ran = {os.path.basename(name) for e in observed.events for name in (e.program, *e.argv[:1])}
         return replace(settled, tools={name: path for name, path in settled.tools.items() if name in ran})
 
@@ -189,9 +202,10 @@ class Recorder:
         if step.ended_badly:
             doubts.append(f"the {step.tool} that made it {step.ended_badly}")
         inputs = self._inputs(step, receipt, observed, known, doubts)
-        materials, manifest, listed = self._read(step, path, content, doubts)
-        if step.tool is not Tool.NVCC or step.mode == "compile":
-            doubts += self._strange(step, content, inputs, known)
+        read = self._read(step, path, content, doubts)
+        inputs += tuple((name, digest) for name, digest in read.files if name in known and name != path)
+        if step.tool not in (Tool.NVCC, *DEVICE_TOOLS):
+            inputs += self._by_content(path, content, inputs, known, doubts)
         if content.sealed:
             doubts.append(f"{path}: {content.sealed}")
         before = known.get(path)
@@ -203,9 +217,10 @@ class Recorder:
             folder=step.event.folder,
             content=content,
             inputs=inputs,
-            materials=materials,
-            listed=listed,
-            manifest=manifest,
+            materials=() if read.manifest else read.files,
+            listed=read.listed,
+            manifest=read.manifest,
+            programs=() if read.manifest else self._programs(step, doubts),
             unknown=tuple(dict.fromkeys(doubts)),
             receipt="",
             run=0,
@@ -251,39 +266,39 @@ class Recorder:
 
     def _unexplained(self, path: str, written: int, receipt: Receipt, observed: Observed) -> Iterable[str]:
         """What is doubtful about an input that no recorded step made."""
-        in_project = is_below(path, receipt.roots) and path not in receipt.files
-        if in_project or (written >= observed.began_ns and not path.startswith("/usr/")):
+        if path in receipt.files:
+            return
+        if is_below(path, receipt.roots) or (written >= observed.began_ns and not path.startswith("/usr/")):
             yield f"{path}: was made by no recorded step"
         elif self._pieces_of(path) and not _in_toolkit(path):
             yield f"{path}: holds device code that no recorded step made"
 
-    def _read(self, step: Step, path: str, content: Content, doubts: list[str]) -> tuple[Pairs, Digest, bool]:
-        """What a step read beside its inputs: materials, or the name of a compile's manifest; and whether
-        that is all of it.
-        """
+    def _read(self, step: Step, path: str, content: Content, doubts: list[str]) -> Read:
+        """What a step read beside its inputs."""
         if step.tool in (Tool.NVCC, Tool.HOST) and step.sources:
             try:
                 found = self._compiles.manifest(step, path, content)
             except Unclosed as error:
                 doubts.append(str(error))
-                return (), "", False
-            return (), self.store.write_manifest(found), True
+                return Read((), "", False)
+            files = tuple((m.path, m.digest) for m in found.closure.materials)
+            return Read(files, self.store.write_manifest(found), True)
         names = _listed(step) if step.sources else ()
-        return self._materials(step, names or (), doubts), "", names is not None
+        return Read(self._materials(step, names or (), doubts), "", names is not None)
 
     def _materials(self, step: Step, names: Iterable[str], doubts: list[str]) -> Pairs:
-        """Files that a step read, and the programs that took part in it."""
+        """Files that a step read."""
         read = [os.path.normpath(os.path.join(step.event.folder, name)) for name in names]
         found = []
-        for name in (*read, *step.programs):
+        for name in read:
             try:
                 digest, changed = self.digests.get(name), os.stat(name).st_ctime_ns
             except (OSError, Unreadable):
                 digest, changed = None, 0
             if digest is None:
-                doubts.append(f"{name}: is gone since it was used")
+                doubts.append(f"{name}: is gone since it was read")
                 continue
-            if changed > step.reads_ns and name not in step.programs:
+            if changed > step.reads_ns:
                 doubts.append(f"{name}: was written, moved or touched while the build ran")
             found.append((name, digest))
         try:
@@ -292,15 +307,36 @@ class Recorder:
             doubts.append(str(error))
         return tuple(found)
 
-    def _strange(
-        self, step: Step, content: Content, inputs: Pairs, known: Mapping[str, Made]
-    ) -> Iterable[str]:
-        """Device code in a product that no compile of the step and none of its inputs has."""
-        if step.tool is Tool.NVCC:
-            return
-        there = {piece for path, _digest in inputs for piece in self._pieces_of(path, known)}
-        if not there.issuperset(content.pieces):
-            yield f"{step.outputs[0]}: holds device code that none of its inputs has"
+    def _programs(self, step: Step, doubts: list[str]) -> Pairs:
+        """The programs that took part in a step."""
+        found = []
+        for name in step.programs:
+            try:
+                digest = self.digests.get(name)
+            except Unreadable:
+                digest = None
+            if digest is None:
+                doubts.append(f"{name}: this program is gone since it ran")
+            else:
+                found.append((name, digest))
+        return tuple(found)
+
+    def _by_content(
+        self, path: str, content: Content, inputs: Pairs, known: Mapping[str, Made], doubts: list[str]
+    ) -> Pairs:
+        """Recorded products whose device code is in a product though none of its inputs has it: it came as
+        text, as bin2c and xxd write it. What has no such source is a doubt.
+        """
+        there = {piece for name, _digest in inputs for piece in self._pieces_of(name, known)}
+        strange = set(content.pieces) - there
+        found = []
+        for made in known.values() if strange else ():
+            if made.path != path and not strange.isdisjoint(made.content.pieces):
+                strange -= set(made.content.pieces)
+                found.append((made.path, made.content.digest))
+        if strange:
+            doubts.append("it holds device code that none of its inputs has")
+        return tuple(found)
 
     def _pieces_of(self, path: str, known: Mapping[str, Made] | None = None) -> tuple[Digest, ...]:
         if path in self._contents:

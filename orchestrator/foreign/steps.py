@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from orchestrator.foreign.events import Event
-from orchestrator.foreign.words import Command, read_ar, read_host, read_ld, read_nvcc, read_rustc
+from orchestrator.foreign.words import (
+    Command,
+    read_ar,
+    read_device_tool,
+    read_host,
+    read_ld,
+    read_nvcc,
+    read_rustc,
+)
 
 _HOST = re.compile(r"(?:[\w.]+-)*(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?")
 _LD = re.compile(r"(?:[\w.]+-)*(?:ld|ld\.bfd|ld\.gold|ld\.lld|lld|rust-lld|mold|wild)(?:-[\d.]+)?")
@@ -28,6 +36,13 @@ class Tool(StrEnum):
     RUSTC = "rustc"
     LINKER = "linker"
     ARCHIVER = "ar"
+    PTXAS = "ptxas"
+    FATBINARY = "fatbinary"
+    NVLINK = "nvlink"
+
+
+DEVICE_TOOLS = frozenset({Tool.PTXAS, Tool.FATBINARY, Tool.NVLINK})
+"""Run by themselves they make device code of device code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +113,13 @@ def _ancestors(events: Sequence[Event]) -> list[int | None]:
     return above
 
 
+_BY_NAME = {t.value: t for t in (Tool.NVCC, Tool.RUSTC, Tool.PTXAS, Tool.FATBINARY, Tool.NVLINK)}
+
+
 def _tool(event: Event) -> Tool | None:
     name = posixpath.basename(event.program)
-    if name == "nvcc":
-        return Tool.NVCC
-    if name == "rustc":
-        return Tool.RUSTC
+    if name in _BY_NAME:
+        return _BY_NAME[name]
     for pattern, tool in ((_LD, Tool.LINKER), (_AR, Tool.ARCHIVER), (_HOST, Tool.HOST)):
         if pattern.fullmatch(name):
             return tool
@@ -194,6 +210,8 @@ def _command(tool: Tool | None, event: Event, exists: Callable[[str], bool]) -> 
         return read_ld(event.argv, exists)
     if tool is Tool.ARCHIVER:
         return read_ar(event.argv)
+    if tool in DEVICE_TOOLS:
+        return read_device_tool(event.argv)
     return Command("")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -209,6 +210,28 @@ def read_ar(argv: Sequence[str]) -> Command:
     while len(words) > 1 and words[0].startswith("-"):
         words = words[1:]
     return Command("join", objects=tuple(words[1:]), outputs=(words[0],))
+
+
+_IN_IMAGE = re.compile(r"(?:^|,)file=([^,]+)")
+_OF_DEVICE_TOOLS = (".ptx", ".cubin", ".fatbin", ".o", ".a", ".ltoir")
+
+
+def read_device_tool(argv: Sequence[str]) -> Command:
+    """A command of ptxas, fatbinary or nvlink that a build runs by itself."""
+    output, inputs = "", []
+    for before, word in pairwise(argv):
+        option, found, value = word.partition("=")
+        if before in ("-o", "--output-file", "-create", "--create"):
+            output = word
+        elif option in ("-o", "--output-file", "-create", "--create") and found:
+            output = value
+        elif word.startswith("-"):
+            inputs += _IN_IMAGE.findall(value)
+        elif word.endswith(_OF_DEVICE_TOOLS):
+            inputs.append(word)
+        else:
+            inputs += _IN_IMAGE.findall(word)
+    return Command("join", objects=tuple(inputs), outputs=(output,)) if output and inputs else Command("")
 
 
 def read_rustc(argv: Sequence[str], exists: Callable[[str], bool]) -> Command:

@@ -1,10 +1,12 @@
 """Files that describe a build, found from the programs that read them."""
 
+from dataclasses import replace
+
 import pytest
 
-from orchestrator.foreign.descriptions import configured_from, descriptions
+from orchestrator.foreign.descriptions import asked_variables, configured_from, descriptions
 from orchestrator.foreign.events import Event
-from orchestrator.foreign.receipt import project_root
+from orchestrator.foreign.receipt import project_root, variables
 
 
 def ran(folder, *argv):
@@ -58,3 +60,23 @@ def test_what_cmake_was_configured_to(folder):
     assert configured_from(str(build / "deep")) == str((folder / "sub").resolve())
     assert configured_from(str(folder)) == ""
     assert project_root(str(build)) == str((folder / "sub").resolve())
+
+
+def test_variables_that_rust_asks_for(tmp_path):
+    (tmp_path / "x.d").write_text(
+        "x: a.rs\n\n# env-dep:SECRET=1\n# env-dep:CARGO_PKG_NAME=x\n# env-dep:UNSET\n"
+    )
+    (tmp_path / "output").write_text("cargo:rerun-if-env-changed=ARCH\ncargo::rerun-if-env-changed=FLAGS\n")
+    argv = ("rustc", "--crate-name", "x", "a.rs", "--emit=dep-info,link", "--out-dir", str(tmp_path))
+    (rustc,) = ran(tmp_path, *argv)
+    (script,) = ran(tmp_path, "nvcc")
+    script = replace(script, settings=(("OUT_DIR", str(tmp_path / "out")),))
+    asked = asked_variables((rustc, script))
+    assert asked == ("ARCH", "FLAGS", "SECRET", "UNSET")
+    kept = variables({"SECRET": "hidden", "HOME": "/h"}, asked)
+    assert set(kept) == {"SECRET"} and "hidden" not in kept["SECRET"]
+
+
+def test_of_make_s_flags_only_what_they_assign():
+    assert variables({"MAKEFLAGS": " -j8 --jobserver-auth=3,4"}) == {}
+    assert variables({"MAKEFLAGS": "w -- CXX=clang++ V=1"}) == {"MAKEFLAGS": "CXX=clang++ V=1"}

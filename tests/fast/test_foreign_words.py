@@ -10,7 +10,15 @@ from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.sources import can_matter, is_product_name
 from orchestrator.foreign.steps import Tool, read_moves, read_steps
 from orchestrator.foreign.word_files import split_words
-from orchestrator.foreign.words import asking, read_ar, read_host, read_ld, read_nvcc, read_rustc
+from orchestrator.foreign.words import (
+    asking,
+    read_ar,
+    read_device_tool,
+    read_host,
+    read_ld,
+    read_nvcc,
+    read_rustc,
+)
 
 
 def words(text):
@@ -76,6 +84,24 @@ def test_libraries_are_looked_up_as_the_linker_does():
 def test_archives(text):
     command = read_ar(words(text))
     assert (command.outputs, command.objects) == (("l.a",), ("a.o", "b.o"))
+
+
+@pytest.mark.parametrize(
+    "text, inputs, output",
+    [
+        ("ptxas -arch=sm_90 -O3 k.ptx -o k.cubin", ("k.ptx",), "k.cubin"),
+        ("ptxas --gpu-name sm_90 --output-file=k.cubin k.ptx", ("k.ptx",), "k.cubin"),
+        ("nvlink -arch=sm_90 a.cubin libk.a -o all.cubin", ("a.cubin", "libk.a"), "all.cubin"),
+        (
+            "fatbinary --create=k.fatbin --image3=kind=elf,sm=90,file=k.cubin --image=profile=ptx,file=k.ptx",
+            ("k.cubin", "k.ptx"),
+            "k.fatbin",
+        ),
+    ],
+)
+def test_tools_that_make_device_code_of_device_code(text, inputs, output):
+    command = read_device_tool(words(text))
+    assert (command.objects, command.outputs) == (inputs, (output,))
 
 
 @pytest.mark.parametrize("text", ["ar t l.a", "ar s l.a", "ar d l.a a.o", "ar"])
@@ -208,6 +234,7 @@ def test_a_damaged_log_is_noticed(log):
 
 def test_lists_of_host_compilers():
     assert parse_rules(b"a.o: a.c \\\n my\\ file.h x$$y.h a.c\n\na.c:\n") == ("a.c", "my file.h", "x$y.h")
+    assert parse_rules(b"a.o: a.c\n\nb.o: b.c a.h\n\na.h:\n") == ("a.c", "b.c", "a.h")
     with pytest.raises(ValueError):
         parse_rules(b"\n")
 

@@ -135,3 +135,36 @@ def test_options_that_change_nothing_are_named(bare, plain_files):
     project = bare(plain_files, ("make",), ("true",))
     done = project.tool("run", "--", *project.build)
     assert "a.cubin and b.cubin hold the same device code of k.cu: `-DUNUSED=1` makes no diff" in done.stderr
+
+
+EMBEDDING = """\
+B = LIBRARIES/../bin
+prog: main.cpp blob.S k.h k.fatbin
+\tg++ main.cpp blob.S -o $@
+k.h: k.cubin
+\t$B/bin2c --name text $< > $@
+k.fatbin: k.cubin
+\t$B/fatbinary --create=$@ --image3=kind=elf,sm=90,file=$<
+k.cubin: k.ptx
+\t$B/ptxas -arch=sm_90 $< -o $@
+k.ptx: k.cu
+\tnvcc -arch=sm_90 -ptx $< -o $@
+"""
+
+
+def test_code_that_is_assembled_and_embedded_by_hand(bare):
+    """ptxas, fatbinary, .incbin, and bin2c, which makes text of it."""
+    files = {
+        "Makefile": EMBEDDING,
+        "k.cu": "__global__ void k(int *p) { *p = 1; }\n",
+        "blob.S": '.section .rodata\n.global blob\nblob: .incbin "k.fatbin"\n',
+        "main.cpp": '#include "k.h"\nextern "C" const unsigned char blob[];\n'
+        "int main() { return !(blob[0] && text[0]); }\n",
+    }
+    project = bare(files, ("make",), ("./prog",))
+    assert project.run() == {"k.cu": "compiled"}
+    assert project.verify()[:2] == (0, {"prog": "fresh"})
+    project.edit("k.cu", "= 1", "= 2")
+    assert "k.cu: its content changed" in project.gate().stdout
+    project.run("make", "k.cubin")
+    assert "k.fatbin was made with an older k.cubin" in project.gate().stdout
