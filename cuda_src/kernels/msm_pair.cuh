@@ -214,7 +214,7 @@ template <class F> __device__ __forceinline__ void divide_and_add(const PairWork
 }
 
 // A block's next share of `rounds`, each of a sum a thread: what is left divided by the blocks, but `least` to `most`
-// rounds; where `least` is 0, equal shares; none when all are given out. `next` counts what is: 0 at first. All threads of
+// rounds; where `least` is 0 or more than that at first, equal shares; none when all are given out. `next` counts what is: 0 at first. All threads of
 // the block call this; `scratch` is theirs together.
 struct Share {
   uint32_t first, rounds;
@@ -225,7 +225,8 @@ __device__ __forceinline__ Share claim_share(uint32_t rounds, uint32_t least, ui
   __syncthreads();
   if (threadIdx.x == 0) {
     const uint32_t given = min(atomicAdd(next, 0u), rounds);
-    const uint32_t size = least == 0 ? divide_up(rounds, gridDim.x) : max((rounds - given) / gridDim.x, least);
+    const uint32_t equal = divide_up(rounds, gridDim.x);
+    const uint32_t size = least == 0 ? equal : max((rounds - given) / gridDim.x, min(least, equal));
     const uint32_t first = min(atomicAdd(next, min(size, most)), rounds);
     *scratch = {first, min(min(size, most), rounds - first), 0, 0};
   }

@@ -185,3 +185,15 @@ def test_a_workspace_too_small_is_refused(emulation):
     small = HostMemory.holding(b"", emulation.msm.workspace_bytes(shape) - 1)
     with pytest.raises(ValueError, match="workspace"):
         emulation.msm.run(bases, table, small, table, None)
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_blocks_claim_several_shares(emulation, passes, monkeypatch):
+    monkeypatch.setattr(msm_plan, "BATCH", 8)
+    monkeypatch.setattr(msm_plan, "LEAST_BATCH", 8)
+    tuning, n = Tuning(3, passes), 80
+    made = msm_plan.shape(emulation.curve, n, tuning, ALL_TABLES)
+    assert msm_plan.least_batch(made, SMALL_GRID) == 8
+    draw = random.Random(n)
+    points = [draw.choice(emulation.pool) for _ in range(n)]
+    emulation.check(scalars_of(emulation.curve, "random", n), points, tuning)
