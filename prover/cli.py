@@ -99,7 +99,8 @@ def prove(
         start_ns = time.monotonic_ns()
         find_artifact = gated(backend, witness.curve)
         before["gate"] = time.monotonic_ns() - start_ns
-        with Session.open(zkey, backend, find_artifact, _say(console), _bytes(gpu_memory)) as session:
+        budget = _bytes(gpu_memory)
+        with Session.open(zkey, backend, find_artifact, _say(console), budget, witness) as session:
             outcome = session.prove(witness, test_blinders)
         _require_valid(outcome)
         write_text(staged[public], public_json(outcome.public))

@@ -70,14 +70,18 @@ class Session:
         find_artifact: FindArtifact,
         say: Callable[[str], None],
         gpu_memory: int | None = None,
+        witness: Witness | None = None,
     ) -> Session:
         """Read a key, check every point of it, and make it resident.
 
+        A ``witness`` that is meant for it is held against it first: the rest takes time.
         Raises `MalformedFile` for anything wrong with the key, and what `open_backend` raises.
         """
         phases, t0_ns = Phases(), time.monotonic_ns()
         with phases.span("key read"):
             key = read_zkey(zkey)
+        if witness is not None:
+            require_match(witness, key.curve, key.n_vars, zkey)
         say(f"{zkey.name}: {key.curve.name}, {key.n_constraints} constraints, domain 2^{key.log_domain}")
         with phases.span("verification key"):
             checker = Checker.of_key(key)

@@ -56,7 +56,8 @@ def draw_trapdoor(curve: Curve) -> Trapdoor:
 
 def seeded_trapdoor(curve: Curve, seed: str) -> Trapdoor:
     """The same secrets for the same seed: for tests, where equal keys are wanted. No secret at all."""
-    stream = hashlib.shake_256(f"freshproof test-only trapdoor {curve.name} {seed}".encode()).digest(4 * 64)
+    label = f"freshproof test-only trapdoor {curve.name} {seed}".encode(errors="surrogateescape")
+    stream = hashlib.shake_256(label).digest(4 * 64)
     draws = (int.from_bytes(stream[i : i + 64], "little") for i in range(0, len(stream), 64))
     trapdoor = Trapdoor(*(1 + value % (curve.r - 1) for value in draws))
     if not _outside_domains(curve, trapdoor.tau):

@@ -192,7 +192,7 @@ def _matrices(
 
 def _stream(shape: Shape, name: str, n_bytes: int) -> bytes:
     label = f"freshproof synth {shape.curve.name} {shape.seed} {name}"
-    return hashlib.shake_256(label.encode()).digest(n_bytes)
+    return hashlib.shake_256(label.encode(errors="surrogateescape")).digest(n_bytes)
 
 
 def _random_words(shape: Shape, name: str, count: int) -> NDArray[np.uint64]:

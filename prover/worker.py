@@ -20,7 +20,7 @@ import numpy as np
 
 from orchestrator.errors import BrokenRun, ConfigurationError, FreshproofError
 from orchestrator.protocol import FD_VARIABLE, NONCE_VARIABLE
-from prover.formats.wtns import read_wtns, require_match
+from prover.formats.wtns import read_wtns
 from prover.imported import imported_sources, require_same_sources, versions
 from prover.loading import artifact_from_orchestrator, checkout
 from prover.memory import shortage
@@ -85,11 +85,10 @@ def report_failure(message: str, remedy: str, exit_code: int) -> None:
 
 def _serve(job: Job, answers: IO[bytes]) -> None:
     witness = read_wtns(job.wtns)
-    session = _open(job)
+    session = _open(job, witness)
     # Outside the mapped file: no sample reads the disk, and it can be erased.
     words = np.empty_like(witness.words) if job.cold else session.backend.host_words(session.key.n_vars)
     try:
-        require_match(witness, session.key.curve, session.key.n_vars, job.zkey)
         words[:] = witness.words
         witness = replace(witness, words=words)
         ready = _ready(session, witness, job)
@@ -100,7 +99,7 @@ def _serve(job: Job, answers: IO[bytes]) -> None:
                 return
             if job.cold:
                 session.backend.close()
-                session = _open(job)
+                session = _open(job, witness)
             outcome = session.prove(witness)
             answer = _sample(session.opening.before(outcome) if job.cold else outcome, request)
             require_same_sources(ready["sources"], imported_sources(checkout()))
@@ -110,8 +109,8 @@ def _serve(job: Job, answers: IO[bytes]) -> None:
         session.backend.close()
 
 
-def _open(job: Job) -> Session:
-    return Session.open(job.zkey, job.backend, artifact_from_orchestrator, _say, job.gpu_memory)
+def _open(job: Job, witness: Witness) -> Session:
+    return Session.open(job.zkey, job.backend, artifact_from_orchestrator, _say, job.gpu_memory, witness)
 
 
 def _ready(session: Session, witness: Witness, job: Job) -> dict[str, Any]:

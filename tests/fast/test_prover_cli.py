@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from orchestrator.model import Admission, Admitted, Finding, Kind, Link, State, Verdict
 from prover import loading
 from prover.cli import DETERMINISTIC
@@ -124,6 +126,17 @@ def test_prove_tells_the_way_from_the_key_file_to_the_first_proof(groth16, tmp_p
     assert cold["spans"][0]["name"] == "key read"
     assert set(cold["before_ns"]) == {"process start", "gate"}
     assert "key file to first proof" in err and "process start (before it)" in err
+
+
+def test_a_witness_of_another_circuit_is_refused_before_the_key_is_loaded(
+    groth16, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr("prover.session.open_backend", lambda *_: pytest.fail("the work was begun"))
+    for name, words in ((BLS / "pow5.wtns", "has 903 wires"), (BN / "mul.wtns", "is for bn254")):
+        arguments = prove_arguments(BLS, tmp_path)
+        arguments[4] = name
+        code, _, err = groth16(*arguments)
+        assert code == 2 and words in err
 
 
 # --- no way around the gate -----------------------------------------------------------------------------
@@ -262,3 +275,12 @@ def test_synth_makes_what_it_is_asked_for(groth16, tmp_path: Path) -> None:
 def test_info_on_something_else_is_refused(groth16, tmp_path: Path) -> None:
     assert groth16("info", __file__)[0] == 2
     assert groth16("info", tmp_path / "nothing")[0] == 8
+
+
+def test_a_seed_may_be_any_text_of_the_command_line(groth16, tmp_path: Path) -> None:
+    """Such as bytes that are no UTF-8."""
+    files = ("--zkey", tmp_path / "k", "--wtns", tmp_path / "w", "--backend", "reference")
+    code, _, _ = groth16("synth", "--curve", "bn254", "--constraints", 3, "--seed", "\udcff", *files)
+    assert code == 0
+    made = ("--zkey", tmp_path / "m", "--backend", "reference", "--test-seed", "\udcff")
+    assert groth16("setup", "--r1cs", BN / "mul.r1cs", *made)[0] == 0
