@@ -182,6 +182,11 @@ class _Reading:
         options, literal = all_options_files(action.options_files, self._exists, self._read)
         others = (*map(self._shorten, options), *incbins, *action.members, *linked, *libraries)
         self._take((n for n in others if not n.startswith(self._work)), is_header=False)
+        folders = [
+            f"{name}: what an option reads in this folder cannot be followed"
+            for name in sorted(literal)
+            if os.path.isdir(self._digests.locate(name))
+        ]
         own, common, unknown = self._looked_for(commands, sources)
         self._check_unchanged()
         lost = tuple(f"{name}: is gone since the compile" for name in self._lost)
@@ -189,7 +194,7 @@ class _Reading:
             materials=tuple(self._own[name] for name in sorted(self._own)),
             absent=self._grouped(own | tried | literal),
             common=common,
-            unknown=(*lost, *unknown, *self._strangers(commands)),
+            unknown=(*lost, *folders, *unknown, *self._strangers(commands)),
         )
 
     def _read(self, name: str) -> bytes:

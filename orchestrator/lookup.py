@@ -32,6 +32,8 @@ _IN_CONDITION = re.compile(rb'\(\s*"([^"\n]+)"\s*\)')
 _BY_NAME = re.compile(rb"\b__has_(?:include|embed)(?:_next)?\s*\(\s*([A-Za-z_]\w*)")
 _DEFINED = re.compile(rb"#" + _GAP + rb'define\s+(\w+)\s+(?:"([^"\n]+)"|<([^>\n]+)>)')
 _INCBIN = re.compile(rb'\.incbin\s*(?:\\?"([^"\\\n]+)\\?")?')
+_ASM_INCLUDE = re.compile(rb'\.include\s+(?:\\"([^"\\\n]+)\\"|"([^"\\\n()]+)"(?=[^\n]*\)[^"\n]*")|"(?=\s))')
+"""In a string, in a raw string, or in a string that ends before the name."""
 
 
 PRECOMPILED = ".gch"
@@ -53,7 +55,7 @@ class Directives:
     macros: tuple[tuple[str, str, bool], ...] = ()
     """Macros whose value may be a header's name: macro, name, quoted."""
     incbins: frozenset[str] = frozenset()
-    """Files that the assembler takes in; an empty name stands for one that is not written out."""
+    """Files that the assembler takes in (.incbin, .include); an empty name is one that is not written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,9 @@ def read_directives(data: bytes) -> Directives:
             asked.update(map(_text, _IN_CONDITION.findall(line)))
             tested.update(map(_text, _BY_NAME.findall(line)))
     macros = tuple((_text(m), _text(q or b), bool(q)) for m, q, b in _DEFINED.findall(data))
-    incbins = frozenset(map(_text, _INCBIN.findall(data))) if b".incbin" in data else frozenset()
+    incbins = set(map(_text, _INCBIN.findall(data))) if b".incbin" in data else set()
+    if b".include" in data:
+        incbins.update(_text(escaped or raw) for escaped, raw in _ASM_INCLUDE.findall(data))
     return Directives(
         quoted=frozenset(quoted),
         bracketed=frozenset(bracketed),
@@ -95,7 +99,7 @@ def read_directives(data: bytes) -> Directives:
         computed=frozenset(computed),
         tested=frozenset(tested),
         macros=macros,
-        incbins=incbins,
+        incbins=frozenset(incbins),
     )
 
 
@@ -227,7 +231,7 @@ def _unfollowed(files: Mapping[str, Directives], known: Collection[str]) -> tupl
         for macro in sorted(directives.tested.difference(known)):
             unknown.append(f"{path}: __has_include({macro}): the macro's value cannot be followed")
         if "" in directives.incbins:
-            unknown.append(f"{path}: .incbin without a name in quotes cannot be followed")
+            unknown.append(f"{path}: .incbin or .include without a name in quotes cannot be followed")
     return tuple(unknown)
 
 

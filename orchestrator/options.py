@@ -5,7 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-_READ_BY_GCC = ("-specs=", "--specs=", "-fplugin=")
+_READ_BY_GCC = (
+    "-specs=", "--specs=", "-fplugin=", "-fprofile-use=", "-fauto-profile=", "-fprofile-instr-use=",
+    "-fsanitize-ignorelist=", "-fsanitize-blacklist=",
+)  # fmt: skip
+"""Options of gcc and clang that name a file to be read, which no dependency list tells."""
 
 
 def handed_on(arguments: Sequence[str]) -> Iterator[str]:
@@ -20,11 +24,11 @@ def handed_on(arguments: Sequence[str]) -> Iterator[str]:
 def options_files(arguments: Sequence[str]) -> tuple[str, ...]:
     """Files of further options that a command names, for nvcc itself or handed on to another tool."""
     found: dict[str, None] = {}
-    if not any("@" in a or "-opt" in a or "-specs" in a or "-fplugin" in a for a in arguments):
-        return ()
     for part in handed_on(arguments):
         if part.startswith(_READ_BY_GCC):
             found.setdefault(part.split("=", 1)[1])
+    if not any("@" in argument or "-opt" in argument for argument in arguments):
+        return tuple(found)
     for before, argument in zip(("", *arguments), arguments, strict=False):
         if before in ("-optf", "--options-file"):
             found.update(dict.fromkeys(argument.split(",")))

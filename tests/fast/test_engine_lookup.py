@@ -102,6 +102,20 @@ def test_incbins_are_found_and_those_without_a_name_reported():
     assert absent({"a.cu": 'asm(".incbin " NAME);'})[1]
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (r'asm(".include \"macros.s\"\n");', {"macros.s"}),
+        (r'asm("\t.include \"a b.s\"; nop");', {"a b.s"}),
+        ('asm(R"(.include "raw.s")");', {"raw.s"}),
+        ('asm(".include " NAME "\\n");', {""}),
+        ('builder.include("x.h"); s = ".include";', set()),
+    ],
+)
+def test_files_that_the_assembler_includes_are_found(text, names):
+    assert read_directives(text.encode()).incbins == names
+
+
 def test_absolute_names_are_looked_for_once():
     assert absent({"a.cu": '#include "/opt/x.h"'})[0] == {"/opt/x.h"}
 

@@ -237,13 +237,20 @@ def test_a_header_swapped_and_put_back_while_nvcc_runs_is_built_again(tree):
 def test_a_file_taken_in_by_the_assembler_or_an_options_file_is_an_input(tree):
     tree.write("inc/table.bin", "abcd")
     tree.write("options.txt", "-DOPT=1")
-    tree.write("src/host.cu", 'asm(".incbin \\"inc/table.bin\\"");\nextern "C" int f() { return OPT; }\n')
+    tree.write("inc/macros.s", ".set one, 1\n")
+    tree.write(
+        "src/host.cu",
+        'asm(".incbin \\"inc/table.bin\\"");\nasm(".include \\"inc/macros.s\\"");\n'
+        'extern "C" int f() { return OPT; }\n',
+    )
     tree.write("manifests/targets.toml", tree.TARGETS + 'flags = ["-Xcompiler", "@options.txt"]\n')
     assert tree.results("host")["host"] == "built"
     assert tree.findings("host")["host"] == set()
     tree.edit("inc/table.bin", "b", "x")
     tree.edit("options.txt", "1", "2")
+    tree.edit("inc/macros.s", "1", "2")
     assert tree.findings("host")["host"] == {
+        ("input-changed", "inc/macros.s"),
         ("input-changed", "inc/table.bin"),
         ("input-changed", "options.txt"),
     }
