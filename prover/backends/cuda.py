@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ from prover.params import SCALAR_BYTES
 from prover.phases import Phases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -159,7 +160,7 @@ class CudaBackend:
         """Upload the witness. The clocks are tied here, before the first work of a proof."""
         key = self._loaded
         self._clock.start(self._stream)
-        with self._clock.span("upload witness", self._stream, "main"):
+        with self._on_main("upload witness"):
             if words is self._host_words:
                 key.witness.upload(words, self._stream)
             else:
@@ -169,14 +170,14 @@ class CudaBackend:
     def sparse_products(self, witness: DeviceVector) -> tuple[DeviceVector, DeviceVector]:
         """A.w and B.w."""
         key = self._loaded
-        with self._clock.span("sparse products", self._stream, "main"), checked("sparse products"):
+        with self._on_main("sparse products"):
             key.tapes.play("sparse", lambda: key.sparse.run(witness.buffer, key.vectors, self._stream))
         return key.vector(0), key.vector(1)
 
     def multiply(self, a: DeviceVector, b: DeviceVector) -> DeviceVector:
         """a[i] * b[i]"""
         out = self._loaded.vector(2)
-        with self._clock.span("multiply", self._stream, "main"):
+        with self._on_main("multiply"):
             self._elementwise(self._multiply, out, a, b)
         return out
 
@@ -188,7 +189,7 @@ class CudaBackend:
             runs = [(together, len(vectors))]
         else:
             runs = [(v.buffer, 1) for v in vectors]
-        with self._clock.span("ntt", self._stream, "main"), checked("transforms"):
+        with self._on_main("ntt"):
             for data, count in runs:
                 run = partial(key.ntt.run, key.passes, data, key.work, count, self._stream)
                 key.tapes.play(("ntt", data.ptr, count), run)
@@ -196,7 +197,7 @@ class CudaBackend:
 
     def quotient(self, a: DeviceVector, b: DeviceVector, c: DeviceVector) -> DeviceVector:
         """a[i] * b[i] - c[i] in standard form, in place of a."""
-        with self._clock.span("quotient", self._stream, "main"):
+        with self._on_main("quotient"):
             self._elementwise(self._quotient, a, a, b, c)
         return self._scalars(replace(a, ready=self._loaded.quotient_ready))
 
@@ -271,6 +272,13 @@ class CudaBackend:
 
     def _module(self, unit: str) -> LoadedModule:
         return self._modules[f"cuda-{unit}-{self.curve.name}"]
+
+    @contextmanager
+    def _on_main(self, name: str) -> Iterator[None]:
+        """Measure what the body puts on the main stream, and the host's time for it."""
+        clock = self._clock
+        with clock.on_host("launch"), clock.span(name, self._stream, "main"), checked(name):
+            yield
 
     def _scalars(self, vector: DeviceVector) -> DeviceVector:
         """The vector, once the main stream has come this far."""

@@ -150,8 +150,6 @@ class ResidentQueries:
             return Pending(query, None)
         group, lane = QUERIES[query], self._lanes[query]
         stream, out = self._streams[lane], self._outs[query]
-        with checked(f"msm {query}"):
-            stream.wait_event(ready)
         bases, workspace = self._bases[query], self._workspaces[lane]
         place = self._results.place(self._places[query], group)
 
@@ -159,9 +157,10 @@ class ResidentQueries:
             self._msms[group].run(bases, scalars, workspace, out, stream)
             out.copy_to(place, stream)
 
-        with checked(f"msm {query}"), clock.span(f"msm {query}", stream, lane):
-            self._tapes.play((query, scalars.ptr), work)
-        with checked(f"msm {query}"):
+        with clock.on_host("launch"), checked(f"msm {query}"):
+            stream.wait_event(ready)
+            with clock.span(f"msm {query}", stream, lane):
+                self._tapes.play((query, scalars.ptr), work)
             self._done[query].record(stream)
         return Pending(query, self._done[query])
 

@@ -88,7 +88,7 @@ class StreamedQueries:
         for index, piece in enumerate(pieces):
             with clock.on_host("copy points"):
                 slot = self._copied(query, piece, self._sums)
-            with clock.span(f"msm {query}", self._sums, "pieces"):
+            with clock.on_host("launch"), clock.span(f"msm {query}", self._sums, "pieces"):
                 self._sum(query, index, piece, slot, scalars)
         with checked(f"msm {query}"):
             self._done[query].record(self._sums)
