@@ -221,6 +221,25 @@ def compare() -> int:
     return 1 if wrong else 0
 
 
+def rebuild(rounds: int) -> int:
+    """Build each project again and again untouched; 1 if anything was ever called other than fresh."""
+    wrong = 0
+    with tempfile.TemporaryDirectory(prefix="compare-") as folder:
+        for system in systems():
+            begin(system, Path(os.path.realpath(folder)) / system.name)
+            put_back(system)
+            states = []
+            for _ in range(rounds):
+                done = tool(system, "run", "--json", "--", *system.build)
+                said = json.loads(done.stderr.splitlines()[-1])
+                sources = {row["state"] for row in said["sources"]}
+                states += [verdict(system) if sources == {"not compiled"} else str(sources)]
+            other = [state for state in states if state != "fresh"]
+            wrong += len(other)
+            print(f"{system.name}: {rounds} untouched rebuilds, {len(other)} not called fresh", flush=True)
+    return 1 if wrong else 0
+
+
 def _is_wrong(cell: str) -> bool:
     return cell.startswith("fresh") or cell.endswith("does nothing; fresh")
 
