@@ -1,6 +1,9 @@
 """Targets and recorded builds judged together: gate and verify ask the same question."""
 
 import json
+import mmap
+import os
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -9,6 +12,7 @@ import orchestrator.cli.gate as gate_module
 import orchestrator.cli.verify as verify_module
 from orchestrator.cli import cli
 from orchestrator.foreign.admission import Checked, decide
+from orchestrator.foreign.loaded import older_processes
 from orchestrator.foreign.made import Build
 from orchestrator.foreign.store import Store
 from orchestrator.model import Admission, Admitted, Kind, Link, State, Verdict
@@ -79,3 +83,14 @@ def test_an_admitted_artifact_needs_no_other_builds_record(tmp_path):
     unrecorded = Verdict("k.so", State.UNPROVEN, (), ())
     assert decide(own, Checked(((path, unrecorded),), (), EMPTY)).admitted
     assert not decide(own, Checked(((path + "x", unrecorded),), (), EMPTY)).admitted
+
+
+def test_a_process_older_than_what_it_maps(tmp_path):
+    """A library that was written over in its place keeps its name in the process's maps."""
+    library = tmp_path / "libk.so"
+    library.write_bytes(b"x" * 4096)
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
+        now = time.time_ns()
+        assert os.getpid() in {pid for pid, _name, _path in older_processes({str(library): now})}
+        assert not list(older_processes({str(library): 0}))
+        assert not list(older_processes({str(tmp_path / "other.so"): now}))
