@@ -196,8 +196,13 @@ class Memory:
         self._limit = limit
         self._allocations: dict[int, Any] = {}
         self.used = 0
-        self.peak_in_use = 0
-        """Bytes of the device in use when most were, those of other processes included."""
+        self._peak = 0
+
+    def look(self) -> int:
+        """Bytes of the device in use when most were seen, those of the driver and of others included."""
+        free, total = self._gpu.memory()
+        self._peak = max(self._peak, total - free)
+        return self._peak
 
     def free_bytes(self) -> int:
         """Bytes that may be allocated now."""
@@ -229,8 +234,7 @@ class Memory:
             ) from None
         self._allocations[int(allocation.ptr)] = allocation
         self.used += size
-        free, total = self._gpu.memory()
-        self.peak_in_use = max(self.peak_in_use, total - free)
+        self.look()
         return Buffer(int(allocation.ptr), nbytes, allocation)
 
     def free(self, buffer: Buffer) -> None:
