@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,15 @@ ROOT = Path(__file__).parents[2]
 BLS, BN = ROOT / "tests/data/bls12381", ROOT / "tests/data/bn128"
 
 
+WORKER = ("prover", "worker")
+
+
 class Started:
     """A worker process as the orchestrator starts it."""
 
-    def __init__(self, cache: Path, *arguments: object, **variables: str) -> None:
+    def __init__(
+        self, cache: Path, *arguments: object, program: Sequence[str] = WORKER, **variables: str
+    ) -> None:
         self.fd, theirs = os.pipe()
         env = {
             **os.environ,
@@ -31,7 +37,7 @@ class Started:
             "PYTHONDONTWRITEBYTECODE": "1",
             **variables,
         }
-        argv = [sys.executable, "-m", "prover", "worker", *map(str, arguments)]
+        argv = [sys.executable, "-m", *program, *map(str, arguments)]
         self.process = subprocess.Popen(
             argv, env=env, pass_fds=(theirs,), stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
         )
@@ -102,6 +108,17 @@ def test_a_memory_limit_for_a_backend_without_a_gpu_is_refused(tmp_path: Path) -
     assert isinstance(failure, Failure) and failure.exit_code == 2
     assert "the reference backend uses no GPU memory" in failure.message
     assert worker.end() == 2
+
+
+def test_a_synthetic_workload_that_cannot_make_its_circuit_says_so_to_the_orchestrator(
+    tmp_path: Path,
+) -> None:
+    arguments = ("--curve", "bn254", "--log-domain", "3", "--binary", "0.123", "--backend", "host")
+    worker = Started(tmp_path, *arguments, program=["benchmarks.synthetic"])
+    failure = parse_message(worker.answers.readline())
+    assert isinstance(failure, Failure) and failure.exit_code == 5
+    assert "names no admitted artifact host-bn254" in failure.message
+    assert worker.end() == 5
 
 
 def test_worker_ends_with_its_input(tmp_path: Path) -> None:
