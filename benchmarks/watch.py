@@ -160,7 +160,8 @@ def main() -> None:
     environ = prepare(root, options.units, options.headers)
     began = time.perf_counter()
     watch = Watch(root, environ, *(["--poll"] if options.poll else []))
-    state = watch.until("round")
+    state = watch.until("watching")
+    watch.until("round")
     print(f"{state['files']:,} files, {state['places']:,} names in {state['folders']:,} folders; ", end="")
     print(f"ready after {time.perf_counter() - began:.2f} s; load {os.getloadavg()[0]:.1f}")
     for save in (in_place, renamed):

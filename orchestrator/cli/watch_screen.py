@@ -69,24 +69,18 @@ class _Plain:
 
     def __init__(self, bell: bool) -> None:
         self._bell = bell
-        self._watching = ""
 
     def tell(self, event: dict[str, Any]) -> None:
         for _style, text in lines_of(event):
             click.echo(visible(text))
-        if event["event"] == "round":
-            self._tell_watching(watching_text(event))
-            if self._bell:
-                click.echo("\a", nl=False)
+        if event["event"] == "watching":
+            click.echo(watching_text(event))
+        if event["event"] == "round" and self._bell:
+            click.echo("\a", nl=False)
         sys.stdout.flush()
 
     def bind(self, session: Session) -> None:
         """Lines are for reading."""
-
-    def _tell_watching(self, text: str) -> None:
-        if text != self._watching:
-            self._watching = text
-            click.echo(text)
 
 
 class _LiveScreen:
@@ -152,7 +146,9 @@ class _LiveScreen:
             self._building.clear()
         if kind == "round":
             self._step = None
-            self._state = Text(watching_text(event), style="green" if event["good"] else "red")
+            self._state.style = "green" if event["good"] else "red"
+        elif kind == "watching":
+            self._state = Text(watching_text(event), style=self._state.style)
         if self._building or self._step:
             self._busy.set()
         else:

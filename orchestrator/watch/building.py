@@ -28,6 +28,7 @@ class Report:
     note: Callable[[str], None]
     waiting: Callable[[bool], None]
     """It waits for another build or a benchmark in this tree; or no longer."""
+    planned: Callable[[Situation], None]
     started: Callable[[str, str], None]
     """Target and reason."""
     outcome: Callable[[Outcome], None]
@@ -94,9 +95,10 @@ class Builder:
                 self._report.waiting(True)
             self._report.note(text)
 
-        def on_planned(_situation: Situation) -> None:
+        def on_planned(situation: Situation) -> None:
             nonlocal planned
             planned = True
+            self._report.planned(situation)
             if self._waits:
                 self._waits = False
                 self._report.waiting(False)

@@ -38,12 +38,14 @@ def change_lines(difference: Difference) -> list[str]:
 
 def _counted(changes: tuple[KernelChange, ...]) -> list[KernelChange]:
     """Machine code speaks for the file where there is any, so that PTX of the same kernels is not counted
-    again. Device functions with code of their own count only where they changed.
+    again; and of machine code that which runs, not the parts that the device link took in. Device functions
+    with code of their own count only where they changed.
     """
     machine = [
         one for one in changes if one.function and (one.function.kernel or one.change is not Change.SAME)
     ]
-    return machine or [one for one in changes if one.function is None]
+    linked = [one for one in machine if not one.arch.endswith(" rdc")]
+    return linked or machine or [one for one in changes if one.function is None]
 
 
 def _kernel_line(one: KernelChange, archs: bool) -> str:

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.build import Built, Outcome, Result
+from orchestrator.build_report import opening_lines
 from orchestrator.errors import FreshproofError, Undecided
+from orchestrator.situation import Situation
 from orchestrator.watch.building import Builder, Report
 from orchestrator.watch.checks import Checks, Options
 from orchestrator.watch.decide import Build, BuildEnd, Cut, Decider, Doing, Order, Run
@@ -29,6 +31,8 @@ from orchestrator.workspace import Workspace, explained
 Event = dict[str, Any]
 Tell = Callable[[Event], None]
 _END_SECONDS = 10.0
+_MOST_LINES = 500
+"""Of a step's output that may wait to be shown."""
 
 
 @contextlib.contextmanager
@@ -75,6 +79,9 @@ class Session:
     _began: float = 0.0
     _counts: dict[Result, int] = field(default_factory=dict)
     _broken: str = ""
+    _plan: list[str] = field(default_factory=list)
+    _watching: dict[str, int] = field(default_factory=dict)
+    _lines: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_MOST_LINES))
     _notifiers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def run(self) -> None:
@@ -180,11 +187,19 @@ class Session:
         return Report(
             note=lambda text: put(lambda: self._note(text)),
             waiting=lambda waits: put(lambda: self._decider.waiting(waits)),
+            planned=lambda situation: put(lambda: self._tell_plan(situation)),
             started=lambda target, reason: put(lambda: self._tell("building", target=target, reason=reason)),
             outcome=lambda outcome: put(lambda: self._tell_outcome(outcome)),
             code=lambda target, lines: put(lambda: self._tell_code(target, lines)),
             ended=lambda answer: put(lambda: self._build_ended(answer)),
         )
+
+    def _tell_plan(self, situation: Situation) -> None:
+        """Which compiler and architecture, when they are not those told before."""
+        lines = opening_lines(situation)
+        if any(line not in self._plan for line in lines):
+            self._plan = lines
+            self._tell("plan", lines=lines)
 
     def _start_build(self, order: Build) -> None:
         self._build = order
@@ -218,6 +233,7 @@ class Session:
         made = {o.target for o in answer.outcomes if o.result is Result.BUILT}
         self._checks.made |= made
         grew = known.look()
+        self._tell_watching()
         self._do(self._decider.build_ended(BuildEnd(good=not known.failing, made=bool(made), grew=grew)))
 
     def _tell_error(self, error: Exception) -> None:
@@ -266,12 +282,22 @@ class Session:
         try:
             self._step = Step(
                 plan,
-                say=lambda line: put(lambda: self._tell("said", step=name, line=line)),
+                say=lambda line: self._put_line(name, line),
                 ended=lambda end: put(lambda: self._step_ended(name, end)),
             )
         except FreshproofError as error:
             self._tell_error(error)
             put(lambda: self._do(self._decider.step_ended(good=False)))
+
+    def _put_line(self, step: str, line: str) -> None:
+        """Called in the step's thread; waits while very much is still to be shown."""
+
+        def show() -> None:
+            self._lines.release()
+            self._tell("said", step=step, line=line)
+
+        self._lines.acquire()
+        self.inbox.put(show)
 
     def _step_ended(self, name: str, end: StepEnd) -> None:
         self._step = None
@@ -294,22 +320,30 @@ class Session:
         known = self._knowledge
         if not self._broken:
             known.rest()
-        places = known.observer.places
         self._tell(
             "round",
             good=good,
             built=self._counts.get(Result.BUILT, 0),
             failing=sorted(known.failing),
             seconds=time.monotonic() - self._began,
-            targets=len(known.names),
-            files=len(known.scope.files),
-            places=places.count(),
-            folders=len(places.folders),
-            polled=known.observer.polled,
         )
         if good:
             self._checks.passed()
         self._notify(good)
+
+    def _tell_watching(self) -> None:
+        """What is watched, when it is not what was told before."""
+        known = self._knowledge
+        counts = {
+            "targets": len(known.names),
+            "files": len(known.scope.files),
+            "places": known.observer.places.count(),
+            "folders": len(known.observer.places.folders),
+            "polled": known.observer.polled,
+        }
+        if counts != self._watching:
+            self._watching = counts
+            self._tell("watching", **counts)
 
     def _notify(self, good: bool) -> None:
         if not self.options.notify:

@@ -20,7 +20,7 @@ def lines_of(event: Mapping[str, Any]) -> list[Line]:
 
 
 def watching_text(event: Mapping[str, Any]) -> str:
-    """What is watched, from the event of a finished round."""
+    """What is watched, from the event that tells it."""
     by = "" if not event["polled"] else f", {_count(event['polled'], 'folder')} by looking"
     return (
         f"watching {_count(event['targets'], 'target')}: {event['places']:,} names in "
@@ -123,6 +123,7 @@ def _count(number: int, noun: str) -> str:
 
 
 _SAY: Mapping[str, Callable[[Mapping[str, Any]], list[Line]]] = {
+    "plan": lambda event: [("dim", line) for line in event["lines"]],
     "note": lambda event: [("yellow", f"note: {event['text']}")],
     "changed": _changed,
     "touched": _touched,

@@ -85,6 +85,12 @@ def test_ptx_is_not_counted_again_beside_machine_code():
     assert lines(ptx) == ["k: changed"]
 
 
+def test_the_parts_of_linked_code_are_not_counted_again():
+    part = changed(arch="sm_90 rdc", after=kernel(registers=1))
+    assert lines(part, changed(after=kernel(registers=2))) == ["k: registers 168 -> 2"]
+    assert lines(part) == ["k: registers 168 -> 1"]
+
+
 def test_architectures_are_named_where_there_are_several():
     other = changed(arch="sm_80", after=kernel(registers=1))
     assert lines(changed(after=kernel(registers=2)), other)[1] == "k (sm_80): registers 168 -> 1"
@@ -155,7 +161,7 @@ def test_a_time_is_told_beside_the_last_and_the_first():
 
 def test_a_round_tells_what_fails_and_what_is_watched():
     fields = {"targets": 2, "files": 3, "places": 1234, "folders": 1, "polled": 1}
-    text = said("round", good=False, built=1, failing=["k"], seconds=2.0, **fields)
+    text = said("round", good=False, built=1, failing=["k"], seconds=2.0)
     assert text.endswith("not done in 2.00 s: 1 built; failing: k")
     assert watching_text(fields) == "watching 2 targets: 1,234 names in 1 folder, 1 folder by looking"
 

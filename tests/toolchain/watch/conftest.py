@@ -199,8 +199,10 @@ class Tree:
         write_tree(root, files)
 
     def slow(self, milliseconds: int) -> None:
-        """How long each compile takes from now on."""
-        (self.toolkit / "SLOW").write_text(f"{milliseconds}\n")
+        """How long each compile takes from now on, those at work too."""
+        new = self.toolkit / "SLOW.new"
+        new.write_text(f"{milliseconds}\n")
+        new.rename(self.toolkit / "SLOW")
 
     def compiles(self) -> list[int]:
         """The process of each compile that began."""

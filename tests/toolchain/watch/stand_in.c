@@ -1,7 +1,7 @@
 /* Answers as nvcc does, as far as the tool asks. It "compiles" by writing, for the source and each header that
  * it quotes, a digest of the contents; so an artifact tells which contents it was made from. Headers are looked
- * for in first/ and then in inc/. A file that holds #error is refused. It takes the milliseconds in the file
- * SLOW beside it, and writes one line to the file LOG when it begins. */
+ * for in first/ and then in inc/. A file that holds #error is refused. It takes as many milliseconds as
+ * the file SLOW says, which may change meanwhile, and writes one line to the file LOG when it begins. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -59,8 +59,6 @@ int main(int c, char **v) {
   int log = open(TOP "/LOG", O_WRONLY | O_CREAT | O_APPEND, 0644);
   snprintf(line, sizeof line, "%d %s\n", getpid(), source);
   write(log, line, strlen(line));
-  char *slow = contents(TOP "/SLOW");
-  long wait = slow ? atol(slow) : 0;
   FILE *list = fopen(list_name, "w"), *out = fopen(out_name, "w");
   char *text = contents(source);
   if (!list || !out || !text) return 1;
@@ -75,8 +73,13 @@ int main(int c, char **v) {
     if (!header) return fprintf(stderr, "%s(1): fatal error: %s: No such file or directory\n", source, name), 1;
     take(path, header, list, out);
   }
-  struct timespec time = {wait / 1000, wait % 1000 * 1000000};
-  nanosleep(&time, 0);
+  for (long waited = 0, slow = 1; waited < slow; waited += 5) {
+    FILE *file = fopen(TOP "/SLOW", "r");
+    if (!file || fscanf(file, "%ld", &slow) != 1) slow = 0;
+    if (file) fclose(file);
+    struct timespec time = {0, 5000000};
+    if (slow) nanosleep(&time, 0);
+  }
   fprintf(list, "\n");
   fprintf(out, ".visible .entry k()\n{\nret;\n}\n");
   return fclose(list) | fclose(out);

@@ -212,7 +212,8 @@ def test_half_a_save_is_not_built(tree, watch):
 def test_by_looking_it_builds_the_same(tree, watch):
     it = tree(2, 2)
     one = watch(it.root, "--poll", path=it.path)
-    assert one.round(good=True)[-1]["polled"] > 0
+    assert one.until("watching")[-1]["polled"] > 0
+    one.round(good=True)
     for save in (in_place, slowly, atomically):
         save(it.root / "inc" / "h0.cuh", f"// {save.__name__}\n")
         finish(it, one)
@@ -242,7 +243,8 @@ def test_a_limit_of_the_system_is_named_and_it_goes_on_by_looking(tree, watch, l
     it = tree(1, 1)
     one = watch(it.root, path=it.path, prefix=prefix)
     assert named in one.until("note")[-1]["text"]
-    assert one.round(good=True)[-1]["polled"] > 0
+    assert one.until("watching")[-1]["polled"] > 0
+    one.round(good=True)
     (it.root / "inc" / "h0.cuh").write_text("// new\n")
     assert one.built(one.round(good=True)) == {"u0": "built"}
 
