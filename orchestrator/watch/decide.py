@@ -113,8 +113,11 @@ class Decider:
             self.owed = self.owed | due
 
     def asked(self) -> list[Order]:
-        """The user wants everything looked at again, the steps included."""
+        """The user wants everything looked at again, the steps included; a build at work may end first."""
         self._unchecked = True
+        if self.doing is Doing.BUILD:
+            self.owed = self.owed | EVERYTHING
+            return []
         return self.changed(EVERYTHING)
 
     def waiting(self, waits: bool) -> None:

@@ -99,7 +99,8 @@ class Session:
 
     def look_at_everything(self) -> None:
         """As if all had changed: build, and go through the steps."""
-        self._open_round()
+        if self._decider.doing is Doing.NOTHING:
+            self._open_round()
         self._do(self._decider.asked())
 
     def _begin(self, ends: contextlib.ExitStack) -> None:
@@ -120,13 +121,14 @@ class Session:
         self._do(self._decider.begin())
 
     def _turn(self) -> None:
-        """Wait for something, and take in all that is there."""
+        """Wait for something, and take in what is there: not without end, since a step may say much."""
         rest = self._gathering.rests_at()
         wait = None if rest is None else max(0.0, rest - time.monotonic())
         with contextlib.suppress(queue.Empty):
             self._take(self.inbox.get(timeout=wait))
-            while not self._ended:
-                self._take(self.inbox.get_nowait())
+            for _ in range(_MOST_LINES):
+                if not self._ended:
+                    self._take(self.inbox.get_nowait())
         rest = self._gathering.rests_at()
         if rest is not None and time.monotonic() >= rest and not self._ended:
             self._settle_burst()

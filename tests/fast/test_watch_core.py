@@ -202,6 +202,15 @@ def test_a_step_that_fails_ends_the_round_and_is_not_repeated_without_a_reason()
     assert decider.build_ended(BuildEnd(good=True)) == [Run("verify")]
 
 
+def test_asked_during_a_build_everything_is_looked_at_after_it():
+    decider = started(("verify",))
+    decider.changed(due("a"))
+    assert decider.asked() == []
+    assert decider.build_ended(GOOD) == [Build(EVERYTHING)]
+    assert decider.build_ended(BuildEnd(good=True)) == [Run("verify")]
+    assert decider.asked() == [Cut(Doing.STEP)]
+
+
 def test_an_error_in_the_targets_is_said_and_waited_for():
     decider = started(("verify",))
     decider.changed(EVERYTHING)

@@ -140,11 +140,24 @@ def test_an_edit_during_the_command_ends_it_with_its_children(tree, watch):
     assert not left and len(gone) == 2
 
 
-def test_a_command_that_the_gate_refuses_does_not_run(tree, watch):
+def test_an_edit_is_noticed_while_the_command_says_very_much(tree, watch):
+    it = tree(1, 1)
+    one = watch(it.root, "--", "yes", path=it.path)
+    one.until("said")
+    (it.root / "inc" / "h0.cuh").write_text("// newer\n")
+    one.until("cut", what="command")
+    one.until("said")
+
+
+def test_a_command_ends_with_its_own_code_and_is_not_repeated_without_a_reason(tree, watch):
     it = tree(1, 1)
     one = watch(it.root, "--", "sh", "-c", "echo ran; exit 3", path=it.path)
     events = one.round(good=False)
     assert [event["code"] for event in events if event["event"] == "command"] == [3]
+    (it.root / "inc" / "h0.cuh").touch()
+    one.until("touched")
+    one.rest(0.3)
+    assert [event["line"] for event in one.seen if event["event"] == "said"] == ["ran"]
 
 
 def test_a_touch_builds_nothing_and_a_failed_target_is_tried_again(tree, watch):
