@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from prover import setup, synth
 from prover.backends import DenseWires
@@ -19,7 +19,7 @@ from prover.formats.wtns import write_wtns
 from prover.loading import artifact_from_orchestrator, checkout, open_generator
 from prover.output import all_or_none
 from prover.params import CURVES, Curve
-from prover.worker import Job, serve
+from prover.worker import Job, report_failure, serve
 
 if TYPE_CHECKING:
     from prover.loading import FindArtifact
@@ -51,10 +51,16 @@ def ensure(
     return zkey, wtns
 
 
+class Parser(argparse.ArgumentParser):
+    """Tells a wrong command line to the orchestrator as well."""
+
+    def error(self, message: str) -> NoReturn:
+        report_failure(message, "see `python -m benchmarks.synthetic --help`", 2)
+        super().error(message)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--curve", choices=[c.name for c in CURVES], required=True)
     parser.add_argument("--log-domain", type=int, required=True)
     parser.add_argument("--binary", type=float, default=0.0, help="share of the wires that are 0 or 1")

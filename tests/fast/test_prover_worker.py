@@ -24,6 +24,8 @@ WORKER = ("prover", "worker")
 class Started:
     """A worker process as the orchestrator starts it."""
 
+    MODULE: tuple[str, ...] = ("prover", "worker")
+
     def __init__(
         self, cache: Path, *arguments: object, program: Sequence[str] = WORKER, **variables: str
     ) -> None:
@@ -172,3 +174,14 @@ def test_worker_without_a_descriptor_says_what_it_is_for(groth16, monkeypatch) -
     monkeypatch.delenv("FRESHPROOF_FD", raising=False)
     code, _, err = groth16("worker", *worker_files())
     assert code == 2 and "groth16 prove" in err
+
+
+class Synthetic(Started):
+    MODULE = ("benchmarks.synthetic",)
+
+
+def test_a_wrong_command_line_of_the_synthetic_workload_reaches_the_orchestrator(tmp_path: Path) -> None:
+    worker = Synthetic(tmp_path, "--curve", "bn", "--log-domain", "4", "--backend", "reference")
+    failure = parse_message(worker.answers.readline())
+    assert isinstance(failure, Failure) and failure.exit_code == 2 and "--curve" in failure.message
+    assert worker.end() == 2
