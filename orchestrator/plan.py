@@ -21,7 +21,7 @@ from orchestrator.kinds import (
     product_name,
 )
 from orchestrator.model import Action, Generated, Kind, Target
-from orchestrator.options import options_files as options_files
+from orchestrator.options import options_files
 from orchestrator.targets import unit_of
 
 HONOURED = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN")

@@ -22,7 +22,7 @@ from orchestrator.foreign.steps import Step, Tool
 from orchestrator.foreign.words import asking
 from orchestrator.meanwhile import ChangedMeanwhile
 from orchestrator.model import Absent, Action, Closure, Kind, Manifest, Product, Target, Tools
-from orchestrator.plan import options_files
+from orchestrator.options import options_files
 from orchestrator.process import run
 from orchestrator.toolchain import (
     Nvcc,
