@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from orchestrator.foreign.events import Event, Torn, read_events
 from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.native import library
 
+_SEPARATES = re.compile(r"[\s:$]")
 _LOG = "FRESHPROOF_OBSERVER_LOG"
 _ROOT = "root"
 """File beside the log that names the project whose build is recorded."""
@@ -40,8 +43,8 @@ def observe(
 
     Raises `Missing` if it cannot be started.
     """
-    observer = library("observe")
     with tempfile.TemporaryDirectory(prefix="freshproof-") as private:
+        observer = _preloadable(library("observe"), Path(private))
         log = Path(private) / "events"
         log.touch()
         log.with_name(_ROOT).write_bytes(os.fsencode(root))
@@ -59,6 +62,21 @@ def observe(
             return code, tuple(_with_list(e, log) for e in read_events(log.read_bytes())), ()
         except (OSError, Torn) as error:
             return code, (), (str(error),)
+
+
+def _preloadable(path: Path, private: Path) -> Path:
+    """The library by a name that LD_PRELOAD can hold: it takes blanks and colons for the ends of names.
+
+    Raises `Missing`.
+    """
+    if not _SEPARATES.search(str(path)):
+        return path
+    if _SEPARATES.search(str(private)):
+        raise Missing(
+            f"{private}: the loader takes no library from a folder of this name",
+            remedy="set TMPDIR to a folder without blanks, colons and dollar signs",
+        )
+    return Path(shutil.copy(path, private))
 
 
 def _with_list(event: Event, log: Path) -> Event:
