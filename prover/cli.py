@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 FILE = FilePath()
 DETERMINISTIC = "deterministic, not zero-knowledge: made with given r and s; never publish it"
+ENDED = (129, 130, 143)
+"""Exit codes after a hang-up, Ctrl-C, and a request to end."""
 
 backend_option = click.option(
     "--backend",
@@ -57,7 +59,12 @@ def cli() -> None:
 
 def main() -> None:
     """The command ``groth16``."""
-    run_command(cli)
+    try:
+        run_command(cli)
+    except SystemExit as end:
+        if end.code in ENDED:
+            click.echo("interrupted: every file is whole, or as it was", err=True)
+        raise
 
 
 @cli.command()
