@@ -2,7 +2,7 @@
 
 Latency is from just after the close of a saved file to the first instruction of the compiler, as both read
 them off one clock. Idle is the processor time of the whole process while nothing happens. Memory is what is
-resident after each thousand of events; a tenth of them change a file and build, the rest only touch it.
+resident after each tenth of the events; one in fifty changes a file and builds, the rest only touch it.
 
 
     python benchmarks/watch.py [--headers 10000] [--saves 50] [--events 10000] [--poll] [--keep FOLDER]
@@ -121,7 +121,7 @@ def memory(root: Path, watch: Watch, events: int) -> list[float]:
     found = [process.memory_info().rss / 1e6]
     for number in range(events):
         path = random.choice(headers)
-        if number % 10:
+        if number % 50:
             path.touch()
         else:
             path.write_text(path.read_text().split("// saved", 1)[0] + f"// saved {random.random()}\n")

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import queue
 import signal
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.build import Built, Outcome, Result
 from orchestrator.build_report import opening_lines
-from orchestrator.errors import FreshproofError, Undecided
+from orchestrator.errors import FreshproofError
 from orchestrator.situation import Situation
+from orchestrator.watch.alone import only_watch
 from orchestrator.watch.building import Builder, Report
 from orchestrator.watch.checks import Checks, Options
 from orchestrator.watch.decide import Build, BuildEnd, Cut, Decider, Doing, Order, Run
 from orchestrator.watch.gathering import Gathering, Notice
 from orchestrator.watch.knowledge import Changes, Knowledge
+from orchestrator.watch.notify import Notifier
 from orchestrator.watch.observer import Observer
 from orchestrator.watch.scope import EVERYTHING, NOTHING
 from orchestrator.watch.steps import Step, StepEnd, adopt_orphans, end_children, forget_orphans
@@ -33,29 +32,6 @@ Tell = Callable[[Event], None]
 _END_SECONDS = 10.0
 _MOST_LINES = 500
 """Of a step's output that may wait to be shown."""
-
-
-@contextlib.contextmanager
-def only_watch(workspace: Workspace) -> Iterator[None]:
-    """Hold the right to watch this tree. Raises `Undecided` if another watch has it."""
-    path = workspace.build / "watch.lock"
-    with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+")
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            who = file.read(20).strip()
-            raise Undecided(
-                f"another watch is at work in {workspace.root}" + (f" (process {who})" if who else ""),
-                remedy="use that one, or end it",
-            ) from None
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        yield
 
 
 @dataclass(slots=True)
@@ -82,7 +58,7 @@ class Session:
     _plan: list[str] = field(default_factory=list)
     _watching: dict[str, int] = field(default_factory=dict)
     _lines: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_MOST_LINES))
-    _notifiers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _notifier: Notifier = field(init=False)
 
     def run(self) -> None:
         """Watch until `stop` is called from the inbox, or an exception such as an interruption ends it."""
@@ -109,6 +85,7 @@ class Session:
         with explained(cache):
             cache.mkdir(parents=True, exist_ok=True)
         self._checks = Checks(self.workspace, self.options)
+        self._notifier = Notifier(self.options.notify, self.workspace.root)
         self._decider = Decider(steps=self._checks.asked())
         observer = Observer(self.workspace.root, cache, self.inbox.put, self._note, poll=self.options.poll)
         ends.callback(observer.close)
@@ -277,8 +254,7 @@ class Session:
         if plan is None:
             put(lambda: self._do(self._decider.step_ended(good=True)))
             return
-        self._notifiers = [one for one in self._notifiers if one.poll() is None]
-        forget_orphans({one.pid for one in self._notifiers})  # nothing else is at work now
+        forget_orphans(self._notifier.running())  # nothing else is at work now
         self._step_name = name
         self._tell("step", step=name)
         try:
@@ -348,22 +324,13 @@ class Session:
             self._tell("watching", **counts)
 
     def _notify(self, good: bool) -> None:
-        if not self.options.notify:
-            return
-        built = self._counts.get(Result.BUILT, 0)
-        failing = sorted(self._knowledge.failing)
+        built, failing = self._counts.get(Result.BUILT, 0), sorted(self._knowledge.failing)
         text = "error" if self._broken else f"failed: {', '.join(failing)}" if failing else f"{built} built"
         if not good and not failing and not self._broken:
             text = "built, but a step failed"
-        try:
-            started = subprocess.Popen(
-                (*self.options.notify, f"freshproof: {text}"),
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                start_new_session=True, cwd=self.workspace.root,
-            )  # fmt: skip
-            self._notifiers.append(started)
-        except OSError as error:
-            self._note(f"cannot run {self.options.notify[0]}: {error.strerror}")
+        problem = self._notifier.tell(f"freshproof: {text}")
+        if problem:
+            self._note(problem)
 
     def _note(self, text: str) -> None:
         self._tell("note", text=text)
