@@ -6,7 +6,6 @@ Whatever interrupted an earlier build, the next one is right: it compares record
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,6 @@ from orchestrator.evidence import Observer, Used, digest_tools, paths_of
 from orchestrator.freshness import judge
 from orchestrator.make import Maker, Means
 from orchestrator.model import Action, Finding, Link, Manifest, Member, State, Tools, Verdict
-from orchestrator.plan import work_folder
 from orchestrator.process import Runner
 from orchestrator.reach import observe_link, observe_loader
 from orchestrator.recorded import ContentsMemory, Records
@@ -111,11 +109,7 @@ def build(
         digests = digests or build_digests(workspace)
         digests.look_again()
         builder = _Builder(workspace, situation, progress, lock, runner or Runner(), digests)
-        try:
-            outcomes = builder.bring_up_to_date(jobs or os.cpu_count() or 1, force)
-        except BaseException:
-            builder.clear_away()
-            raise
+        outcomes = builder.bring_up_to_date(jobs or os.cpu_count() or 1, force)
         builder.save()
     return Built(situation, outcomes, builder.manifests)
 
@@ -183,11 +177,6 @@ class _Builder:
         """Keep what saves time next time."""
         self.digests.save()
         self._passed.save()
-
-    def clear_away(self) -> None:
-        """Remove what commands that were cut off left in their private folders."""
-        for action in self.situation.actions:
-            shutil.rmtree(self.workspace.root / work_folder(action.target), ignore_errors=True)
 
     def bring_up_to_date(self, jobs: int, force: bool) -> tuple[Outcome, ...]:
         """Make what must be made, the longest ways first; outcomes in the order of the plan."""

@@ -102,6 +102,7 @@ def test_an_interrupted_build_leaves_no_compiler_behind(root):
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 130
     assert [c for c in running_below(root) if "sleep" in c or "nvcc" in c] == []
+    assert list((root / "build" / "work").iterdir()) == []
     assert run(root, "build")[0] == 0
 
 
