@@ -21,6 +21,10 @@ GONE_SECONDS = 0.3
 """How long a name may be away: editors move the old file aside before they write the new one."""
 WRITING_SECONDS = 1.5
 """How long to wait for the end of a write of which nothing more is heard."""
+HELD_SECONDS = 60.0
+"""How long a burst may last because a file is still open for writing."""
+HOLD_SECONDS = 0.25
+"""After which it is looked again whether it still is."""
 LONGEST_SECONDS = 5.0
 """After this time a burst counts as over, so that a file which is written all the time blocks nothing."""
 PATIENT_SECONDS = 0.5
@@ -62,6 +66,7 @@ class Gathering:
     _latest: dict[Place, tuple[Sort, float]] = field(default_factory=dict)
     _first: float = 0.0
     _last: float = 0.0
+    _held: float = 0.0
 
     def __bool__(self) -> bool:
         return bool(self._latest)
@@ -76,6 +81,18 @@ class Gathering:
             sort = before[0] if before else Sort.WRITTEN
         self._latest[notice.place] = sort, now
         self._last = now
+        self._held = 0.0
+
+    def unfinished(self) -> list[Place]:
+        """Places of which a write was seen, and no end of it."""
+        return [place for place, (sort, _since) in self._latest.items() if sort is Sort.WRITING]
+
+    def hold(self, now: float) -> bool:
+        """Let the burst last a little longer, since a file is open for writing; whether it may."""
+        if now - self._first >= HELD_SECONDS:
+            return False
+        self._held = now + HOLD_SECONDS
+        return True
 
     def rests_at(self) -> float | None:
         """When the burst is over if nothing more is heard; ``None`` while there is none."""
@@ -88,10 +105,11 @@ class Gathering:
                 ends.append(since + WRITING_SECONDS)
             elif sort is Sort.GONE:
                 ends.append(since + GONE_SECONDS)
-        return min(max(ends), self._first + LONGEST_SECONDS)
+        return max(min(max(ends), self._first + LONGEST_SECONDS), self._held)
 
     def release(self) -> dict[Place, Sort]:
         """The burst, which is over: places, each with what was noticed last."""
         found = {place: sort for place, (sort, _since) in self._latest.items()}
         self._latest.clear()
+        self._held = 0.0
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import signal
 import threading
@@ -25,6 +26,7 @@ from orchestrator.watch.notify import Notifier
 from orchestrator.watch.observer import Observer
 from orchestrator.watch.scope import EVERYTHING, NOTHING
 from orchestrator.watch.steps import Step, StepEnd, adopt_orphans, end_children, forget_orphans
+from orchestrator.watch.writers import open_for_writing
 from orchestrator.workspace import Workspace, explained
 
 Event = dict[str, Any]
@@ -106,9 +108,13 @@ class Session:
             for _ in range(_MOST_LINES):
                 if not self._ended:
                     self._take(self.inbox.get_nowait())
-        rest = self._gathering.rests_at()
-        if rest is not None and time.monotonic() >= rest and not self._ended:
-            self._settle_burst()
+        rest, now = self._gathering.rests_at(), time.monotonic()
+        if rest is None or now < rest or self._ended:
+            return
+        unfinished = {os.path.realpath(os.path.join(*place)) for place in self._gathering.unfinished()}
+        if unfinished and open_for_writing(unfinished) and self._gathering.hold(now):
+            return
+        self._settle_burst()
 
     def _take(self, item: Notice | Callable[[], None]) -> None:
         if isinstance(item, Notice):

@@ -14,6 +14,8 @@ from orchestrator.watch.delta import Answer, compare_times, delta_text
 from orchestrator.watch.gathering import (
     ANYWHERE,
     GONE_SECONDS,
+    HELD_SECONDS,
+    HOLD_SECONDS,
     LONGEST_SECONDS,
     QUIET_SECONDS,
     STORM_PLACES,
@@ -80,6 +82,16 @@ def test_a_file_that_is_written_all_the_time_blocks_nothing():
     for number in range(1000):
         gathering.take(Notice(K, Sort.WRITING), number * 0.1)
         assert gathering.rests_at() <= LONGEST_SECONDS
+
+
+def test_a_burst_is_held_while_a_file_is_open_and_not_for_ever():
+    gathering = gathered((1.0, Sort.WRITING))
+    assert gathering.unfinished() == [K]
+    assert gathering.hold(2.5) and gathering.rests_at() == 2.5 + HOLD_SECONDS
+    assert gathering.hold(40.0) and gathering.rests_at() == 40.0 + HOLD_SECONDS
+    assert not gathering.hold(1.0 + HELD_SECONDS)
+    gathering.take(Notice(K, Sort.WRITTEN), 41.0)
+    assert not gathering.unfinished() and gathering.rests_at() <= 41.0 + QUIET_SECONDS
 
 
 def test_patience_makes_it_wait_longer():

@@ -4,6 +4,8 @@ import errno
 import os
 import queue
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from orchestrator.watch.mounts import Mount
 from orchestrator.watch.observer import Observer, events_come
 from orchestrator.watch.places import find_places
 from orchestrator.watch.scope import Scope
+from orchestrator.watch.writers import open_for_writing
 
 A = frozenset({"a"})
 
@@ -265,6 +268,23 @@ def test_a_file_system_without_events_is_found_out(root, monkeypatch):
     watch = Watched(root, files=["src/k.cu"])
     assert watch.observer.polled and "no events come" in watch.notes[0]
     watch.observer.close()
+
+
+def test_what_is_open_for_writing_is_seen_in_other_processes(tmp_path):
+    written, read = tmp_path / "written", tmp_path / "read"
+    for path in (written, read):
+        path.write_text("")
+    code = "import sys; a = open(sys.argv[1], 'a'); b = open(sys.argv[2]); print(flush=True); input()"
+    paths = {str(written), str(read)}
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, (written, read))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        process.stdout.readline()
+        assert open_for_writing(paths) == {str(written)}
+        process.communicate(b"\n")
+    assert open_for_writing(paths) == set()
 
 
 def test_a_folder_with_two_paths_is_watched_by_both(root, monkeypatch):

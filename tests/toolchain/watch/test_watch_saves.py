@@ -202,7 +202,7 @@ def test_half_a_save_is_not_built(tree, watch):
     with (it.root / "inc" / "h0.cuh").open("w") as file:
         file.write("// half")
         file.flush()
-        time.sleep(0.7)
+        time.sleep(2.5)  # longer than any write without an event is waited for
         assert len(it.compiles()) == 1
         file.write(" and half\n")
     assert one.built(one.round(good=True)) == {"u0": "built"}
