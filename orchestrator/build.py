@@ -17,16 +17,18 @@ from orchestrator.errors import ConfigurationError, FreshproofError
 from orchestrator.evidence import Observer, Used, digest_tools, paths_of
 from orchestrator.freshness import judge
 from orchestrator.make import Maker, Means
-from orchestrator.model import Action, Finding, Link, Manifest, Member, State, Tools, Verdict
+from orchestrator.model import Action, Finding, Kind, Link, Manifest, Member, State, Tools, Verdict
 from orchestrator.process import Runner
 from orchestrator.reach import observe_link, observe_loader
 from orchestrator.recorded import ContentsMemory, Records
 from orchestrator.schedule import run_steps
 from orchestrator.situation import Situation, survey
 from orchestrator.targets import FILE
+from orchestrator.variants import device_code
 from orchestrator.workspace import Workspace, exclusive, manifest_name
 
 _UNKNOWN_SECONDS = 60.0
+_DEVICE_ONLY = frozenset({Kind.CUBIN, Kind.FATBIN, Kind.PTX})
 _NO_REBUILD = frozenset({"input-unfollowed", "member-unproven"})
 """Findings that another build of the same sources would leave as they are."""
 
@@ -55,6 +57,8 @@ class Outcome:
     artifact: str = ""
     same_code: bool = False
     """Rebuilt, and the machine code is what it was."""
+    same_device_code: bool = False
+    """Rebuilt, and the device code is what it was, whatever became of the host code."""
     message: str = ""
     """Of a failure: the tool's own words, whole."""
     remedy: str = ""
@@ -306,9 +310,17 @@ class _Builder:
             artifact=manifest.product.path,
             same_code=before is not None
             and before.product.unstamped_digest == manifest.product.unstamped_digest,
+            same_device_code=before is not None and self._same_device_code(before, manifest),
             message="\n".join(f.message for f in demands),
             remedy=demands[0].remedy if demands else "",
         )
+
+    def _same_device_code(self, before: Manifest, now: Manifest) -> bool:
+        """Whether there is device code, and it did not change; the older artifact is still at its place."""
+        if before.product.unstamped_digest == now.product.unstamped_digest and now.kind in _DEVICE_ONLY:
+            return True
+        codes = [device_code(self.workspace.root / m.product.path) for m in (before, now)]
+        return codes[0] is not None and codes[0] == codes[1]
 
 
 def reason_of(verdict: Verdict) -> str:

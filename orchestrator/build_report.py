@@ -33,6 +33,8 @@ def outcome_line(outcome: Outcome, width: int) -> str:
     words = [f"  {outcome.result:<8} {outcome.target:<{width}} {seconds}  {outcome.reason}".rstrip()]
     if outcome.same_code:
         words.append("(machine code unchanged)")
+    elif outcome.same_device_code:
+        words.append("(device code unchanged)")
     if outcome.result is Result.BUILT:
         words.append(f"-> {outcome.manifest}")
     return " ".join(words)
@@ -99,6 +101,7 @@ def built_fields(
                 "manifest": outcome.manifest,
                 "artifact": outcome.artifact,
                 "same_code": outcome.same_code,
+                "same_device_code": outcome.same_device_code,
                 "message": outcome.message,
                 "remedy": outcome.remedy,
                 "before": verdict_fields(outcome.verdict),

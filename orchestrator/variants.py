@@ -22,14 +22,14 @@ def same_code(root: Path, targets: Sequence[Target], manifests: Mapping[str, Man
         if len(names) > 1:
             by_code: dict[str, list[str]] = {}
             for name in names:
-                code = _device_code(root / manifests[name].product.path)
+                code = device_code(root / manifests[name].product.path)
                 if code is not None:
                     by_code.setdefault(code, []).append(name)
             groups += [same for same in by_code.values() if len(same) > 1]
     return groups
 
 
-def _device_code(path: Path) -> str | None:
+def device_code(path: Path) -> str | None:
     """Digest of the device code; `None` if there is none, or it cannot be read (which verify reports)."""
     from orchestrator.objects.digests import device_digest  # takes a while to import
     from orchestrator.objects.window import Malformed

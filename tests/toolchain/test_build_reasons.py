@@ -162,3 +162,17 @@ def test_what_a_compiler_says_cannot_act_on_the_terminal(root):
     assert code == 7
     assert r"\x1b[2J gone" in said
     assert "\x1b" not in said
+
+
+def test_an_edit_of_host_code_alone_leaves_the_device_code_and_that_is_said(root):
+    """Such as a cudaHostRegister that is taken out: stale, though every kernel is what it was."""
+    kernel = "__global__ void k(int *p) { *p = 1; }\nint launch(int *p) { %sk<<<1, 1>>>(p); return 0; }\n"
+    (root / "k.cu").write_text(kernel % "cudaHostRegister(p, 4096, 0); ")
+    text = 'schema = 1\n[target.o]\nkind = "object"\narch = "sm_90"\nsources = ["k.cu"]\n'
+    (root / "manifests" / "targets.toml").write_text(text)
+    assert run(root, "build")[0] == 0
+    (root / "k.cu").write_text(kernel % "")
+    assert run(root, "gate")[0] == 5
+    assert "input changed: k.cu (device code unchanged)" in run(root, "build")[1]
+    (root / "k.cu").write_text((kernel % "").replace("= 1", "= 2"))
+    assert "unchanged" not in run(root, "build")[1]
