@@ -67,24 +67,29 @@ def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...],
     if pids:
         raise click.UsageError("--pid asks about a process that runs already; it takes no COMMAND")
     try:
-        admission, recorded = _admission(targets), open_record(Path.cwd())
-        before = check_command(*recorded, behind, os.environ) if recorded else None
-        decided = decide(admission, before)
-        if not decided.admitted:
-            _show(list(decided.verdicts), False, as_json)
-            return NOT_STARTED
-        if others := _stale_loads(admission, behind):
-            _show(others, False, as_json)
-            return NOT_STARTED
-        if recorded is None or before is None:
-            return become(behind)
-        folders = folders_of_code(recorded[1])
-        code, loaded, blind = run_watched(behind, given_environment(), Path.cwd(), folders)
+        return _run_behind(behind, targets, as_json)
     except FreshproofError as error:
         click.echo(f"error: {visible(error.what)}\n  -> {visible(error.remedy)}", err=True)
         if as_json:
             click.echo(error_document(error.what, error.remedy, NOT_STARTED))
         return NOT_STARTED
+
+
+def _run_behind(behind: tuple[str, ...], targets: tuple[str, ...], as_json: bool) -> int:
+    """Judge, run the command, judge again; its exit code. Raises if it was not started."""
+    admission, recorded = _admission(targets), open_record(Path.cwd())
+    before = check_command(*recorded, behind, os.environ) if recorded else None
+    decided = decide(admission, before)
+    if not decided.admitted:
+        _show(list(decided.verdicts), False, as_json)
+        return NOT_STARTED
+    if others := _stale_loads(admission, behind):
+        _show(others, False, as_json)
+        return NOT_STARTED
+    if recorded is None or before is None:
+        return become(behind)
+    folders = folders_of_code(recorded[1])
+    code, loaded, blind = run_watched(behind, given_environment(), Path.cwd(), folders)
     if blind:
         click.echo(f"void: {visible(blind)}", err=True)
         return BrokenRun.exit_code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,21 +15,15 @@ from orchestrator.foreign.descriptions import asked_variables, descriptions
 from orchestrator.foreign.events import Event
 from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.made import Build, Content, Made, Pairs, Receipt
+from orchestrator.foreign.outputs import TICK_NS, Output, find_outputs, vanished
 from orchestrator.foreign.provenance import chain
 from orchestrator.foreign.receipt import Seen, is_below, source_root, take, variables
-from orchestrator.foreign.steps import DEVICE_TOOLS, Move, Step, Tool, follow, read_moves, read_steps
+from orchestrator.foreign.steps import DEVICE_TOOLS, Step, Tool
 from orchestrator.foreign.store import Store
 from orchestrator.lookup import group_by_folder
 from orchestrator.meanwhile import ChangedMeanwhile, check_ways
 from orchestrator.model import Digest
 
-_EDITORS = frozenset(
-    {"strip", "ranlib", "objcopy", "patchelf", "ar", "chrpath", "llvm-strip", "llvm-objcopy"}
-)
-_PROBE = re.compile(r"/CMakeFiles/(?:[\d.]+/CompilerId\w+|CMakeScratch|CMakeTmp)/|/conftest\.dir/")
-"""What CMake compiles to try the compilers out: no part of what is built."""
-_TICK_NS = 12_000_000
-"""The end of a program and the time of its last write are told by clocks that move in steps."""
 _FORMER = 20
 """How many earlier products of a path are remembered."""
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/proc", "/dev")
@@ -51,15 +44,6 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """A file that a step made."""
-
-    step: Step
-    path: str
-    doubt: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Read:
     """What a step read beside its inputs."""
 
@@ -68,48 +52,6 @@ class Read:
     """Name of the manifest of a compile by nvcc or a host compiler, which has its closure; else empty."""
     listed: bool
     """Whether that is all of it."""
-
-
-def find_outputs(events: Sequence[Event]) -> tuple[Output, ...]:
-    """What the steps of a build left, the last maker of each file; a step that failed left nothing new."""
-    moves = read_moves(events, os.path.isdir)
-    outputs: dict[str, Output] = {}
-    for step in read_steps(events, os.path.exists):
-        moved = follow(step, moves, os.path.exists)
-        for path in moved.outputs:
-            if _PROBE.search(path):
-                continue
-            try:
-                written = os.stat(path).st_mtime_ns
-            except OSError:
-                continue
-            if written >= step.event.started_ns and os.path.isfile(path):
-                outputs.pop(path, None)
-                outputs[path] = Output(step, path, _doubt(step, path, written, events, moves))
-    return tuple(outputs.values())
-
-
-def _vanished(events: Sequence[Event]) -> Iterable[str]:
-    """What compiles of nvcc made that is nowhere now, in words."""
-    moves = read_moves(events, os.path.isdir)
-    for step in read_steps(events, os.path.exists):
-        if step.tool is Tool.NVCC and step.sources and not step.ended_badly:
-            gone = [path for path in follow(step, moves, os.path.exists).outputs if not os.path.exists(path)]
-            yield from (f"{path} is gone, so what it went into cannot be told" for path in gone)
-
-
-def _doubt(step: Step, path: str, written: int, events: Sequence[Event], moves: Sequence[Move]) -> str:
-    """Why a file may not be what the step made."""
-    if step.ended_ns is None or written <= step.ended_ns + _TICK_NS:
-        return ""
-    if any(m.to == path and m.source in step.outputs and m.source != path for m in moves):
-        return ""
-    for event in events:
-        tool = os.path.basename(event.program).rpartition("-linux-gnu-")[2]
-        names = (os.path.normpath(os.path.join(event.folder, word)) for word in event.argv[1:])
-        if tool in _EDITORS and event.started_ns >= step.event.started_ns and path in names:
-            return ""
-    return "it was written again after the step that made it"
 
 
 @dataclass(slots=True)
@@ -140,7 +82,7 @@ class Recorder:
                 made[output.path] = replace(fresh, receipt=name, run=run_number)
         lost = observed.lost
         if not any(m.content.pieces for m in made.values()):
-            lost += tuple(_vanished(observed.events))
+            lost += tuple(vanished(observed.events))
         build = Build(
             root=str(self.store.root),
             command=observed.command,
@@ -194,10 +136,9 @@ class Recorder:
     ) -> Made | None:
         step, path = output.step, output.path
         try:
-            content = read_content(path)
+            content = self._contents[path] = read_content(path)
         except ConfigurationError:
             return None
-        self._contents[path] = content
         doubts = [output.doubt] if output.doubt else []
         if step.ended_badly:
             doubts.append(f"the {step.tool} that made it {step.ended_badly}")
@@ -255,7 +196,7 @@ class Recorder:
             if digest is None:
                 if not own:
                     doubts.append(f"{path}: is gone, so what went into the product is not known")
-            elif written > step.event.started_ns + _TICK_NS:
+            elif written > step.event.started_ns + TICK_NS:
                 if not own or not path.endswith(".o"):
                     doubts.append(f"{path}: was written after the step that used it began")
             else:
@@ -353,7 +294,7 @@ def _listed(step: Step) -> tuple[str, ...] | None:
     if step.lists is None:
         return None
     try:
-        if os.stat(step.lists).st_mtime_ns + _TICK_NS < step.event.started_ns:
+        if os.stat(step.lists).st_mtime_ns + TICK_NS < step.event.started_ns:
             return None
         return parse_rules(Path(step.lists).read_bytes())
     except (OSError, ValueError):

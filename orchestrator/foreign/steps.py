@@ -135,49 +135,52 @@ def _step(
 ) -> Step | None:
     event = events[top]
     tool = _tool(event)
-    folder = event.folder
-
-    def there(name: str) -> bool:
-        return exists(posixpath.join(folder, name))
-
-    command = _command(tool, event, there)
-    links = [events[n] for n in members if _tool(events[n]) is Tool.LINKER and "-o" in events[n].argv]
-    objects = [posixpath.normpath(posixpath.join(folder, name)) for name in command.objects]
-    explicit, unresolved = frozenset(objects), command.unresolved
-    tried = [posixpath.normpath(posixpath.join(folder, name)) for name in command.tried]
-    if command.mode and links and (command.mode == "join" or tool is Tool.RUSTC):
-        last = links[-1]
-        linked = read_ld(last.argv, lambda name: exists(posixpath.join(last.folder, name)))
-        objects += [posixpath.normpath(posixpath.join(last.folder, name)) for name in linked.objects]
-        unresolved = linked.unresolved
-        tried += [posixpath.normpath(posixpath.join(last.folder, name)) for name in linked.tried]
-    elif command.mode == "join" and tool is Tool.HOST:
-        return None
-    if tool is None or not command.mode:
-        return None
     family = [events[n] for n in sorted(members)]
-    launcher = above[top]
-    own = [e for e in family if e.pid == event.pid]
+    command = _command(tool, event, lambda name: exists(posixpath.join(event.folder, name)))
+    link = _link_of(tool, command, family, exists)
+    if tool is None or not command.mode or (command.mode == "join" and tool is Tool.HOST and link is None):
+        return None
+    explicit = _full(event.folder, command.objects)
+    objects = (*explicit, *(link.objects if link else ()))
+    unresolved = link.unresolved if link else command.unresolved
     if tool is not Tool.NVCC:
         unresolved += tuple(word for word in event.argv[1:] if word[:1] == "@" and len(word) > 1)
+    launcher = above[top]
+    own = [e for e in family if e.pid == event.pid]
     return Step(
         tool=tool,
         event=event,
         mode=command.mode,
         sources=command.sources,
         objects=tuple(dict.fromkeys(objects)),
-        outputs=tuple(posixpath.normpath(posixpath.join(folder, name)) for name in command.outputs),
-        lists=posixpath.join(folder, command.lists) if command.lists else None,
+        outputs=_full(event.folder, command.outputs),
+        lists=posixpath.join(event.folder, command.lists) if command.lists else None,
         reads_ns=min((e.started_ns for e in family if _name(e) in _READERS), default=event.started_ns),
         ended_ns=own[-1].ended_ns,
-        internal=frozenset(objects) - explicit,
+        internal=frozenset(objects) - frozenset(explicit),
         unresolved=unresolved,
         wrapper=_wrapper(events[launcher], event) if launcher is not None else "",
         ended_badly=_badly(own[-1]),
-        tried=tuple(dict.fromkeys(tried)),
+        tried=tuple(dict.fromkeys((*_full(event.folder, command.tried), *(link.tried if link else ())))),
         programs=tuple(dict.fromkeys(e.program for e in family if e.program)),
         read=_read(family, command.sources) if tool is Tool.HOST else None,
     )
+
+
+def _link_of(
+    tool: Tool | None, command: Command, family: Sequence[Event], exists: Callable[[str], bool]
+) -> Command | None:
+    """The last link that a driver ran, with full paths."""
+    links = [e for e in family if _tool(e) is Tool.LINKER and "-o" in e.argv]
+    if not links or not command.mode or (command.mode != "join" and tool is not Tool.RUSTC):
+        return None
+    folder = links[-1].folder
+    linked = read_ld(links[-1].argv, lambda name: exists(posixpath.join(folder, name)))
+    return replace(linked, objects=_full(folder, linked.objects), tried=_full(folder, linked.tried))
+
+
+def _full(folder: str, names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(posixpath.normpath(posixpath.join(folder, name)) for name in names)
 
 
 def _name(event: Event) -> str:
