@@ -11,7 +11,7 @@ from orchestrator.digests import Unreadable, read_digest
 from orchestrator.errors import FreshproofError
 from orchestrator.model import Action, Manifest, Project
 from orchestrator.recorded import Records
-from orchestrator.situation import read_project
+from orchestrator.situation import Situation, read_project
 from orchestrator.targets import FILE
 from orchestrator.watch.gathering import Place, Sort
 from orchestrator.watch.observer import Observer
@@ -76,6 +76,15 @@ class Knowledge:
         """These targets and those that use them, as far as they are watched."""
         targets = self.project.targets if self.project else ()
         return with_users(names, targets, self.names)
+
+    def expect(self, situation: Situation) -> None:
+        """Take in the plan of the first build: what it will read is watched while it runs."""
+        self.project = situation.project
+        self.actions = {action.target.name: action for action in situation.actions}
+        for name, action in self.actions.items():
+            self._components[name] = situation.toolchains[name].components
+            if name not in self.manifests:
+                self._unbuilt[name] = follow_includes(self.workspace.root, action)
 
     def learn(self, built: Built, *, everything: bool) -> None:
         """Take in a build's result."""

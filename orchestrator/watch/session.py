@@ -57,6 +57,8 @@ class Session:
     _began: float = 0.0
     _counts: dict[Result, int] = field(default_factory=dict)
     _broken: str = ""
+    _grew: bool = False
+    """Places were added while the build at work may already have looked at them."""
     _plan: list[str] = field(default_factory=list)
     _watching: dict[str, int] = field(default_factory=dict)
     _lines: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_MOST_LINES))
@@ -172,15 +174,18 @@ class Session:
         return Report(
             note=lambda text: put(lambda: self._note(text)),
             waiting=lambda waits: put(lambda: self._decider.waiting(waits)),
-            planned=lambda situation: put(lambda: self._tell_plan(situation)),
+            planned=lambda situation: put(lambda: self._planned(situation)),
             started=lambda target, reason: put(lambda: self._tell("building", target=target, reason=reason)),
             outcome=lambda outcome: put(lambda: self._tell_outcome(outcome)),
             code=lambda target, lines: put(lambda: self._tell_code(target, lines)),
             ended=lambda answer: put(lambda: self._build_ended(answer)),
         )
 
-    def _tell_plan(self, situation: Situation) -> None:
-        """Which compiler and architecture, when they are not those told before."""
+    def _planned(self, situation: Situation) -> None:
+        """Tell which compiler and architecture, when they are not those told before."""
+        if not self._knowledge.actions:
+            self._knowledge.expect(situation)
+            self._grew = self._knowledge.look()
         lines = opening_lines(situation)
         if any(line not in self._plan for line in lines):
             self._plan = lines
@@ -217,7 +222,7 @@ class Session:
         known.learn(answer, everything=whole)
         made = {o.target for o in answer.outcomes if o.result is Result.BUILT}
         self._checks.made |= made
-        grew = known.look()
+        grew, self._grew = known.look() or self._grew, False
         self._tell_watching()
         self._do(self._decider.build_ended(BuildEnd(good=not known.failing, made=bool(made), grew=grew)))
 

@@ -125,6 +125,20 @@ def test_an_edit_during_a_build_ends_it_and_starts_the_right_one(tree, watch):
     assert it.artifacts() == it.clean_artifacts()
 
 
+def test_an_edit_during_the_very_first_build_ends_it_too(tree, watch):
+    it = tree(1, 1)
+    it.slow(60_000)
+    one = watch(it.root, path=it.path)
+    one.until("building")
+    while not it.compiles():
+        time.sleep(0.01)
+    (it.root / "inc" / "h0.cuh").write_text("// newer\n")
+    one.until("cut")
+    it.slow(0)
+    assert one.built(one.round(good=True)) == {"u0": "built"}
+    assert it.artifacts() == it.clean_artifacts()
+
+
 def test_an_edit_during_the_command_ends_it_with_its_children(tree, watch):
     it = tree(1, 1)
     script = "sleep 600 & setsid sleep 600 & echo $! began; wait"
