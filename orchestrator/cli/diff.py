@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from orchestrator.cli.object_tables import add_row, new_table, number, print_table, shown, spills
-from orchestrator.cli.terminal import result_console
+from orchestrator.cli.terminal import bytes_progress, result_console
 from orchestrator.object_files import member_opener, open_object, reading
-from orchestrator.objects.compare import Change, Difference, Holdings, KernelChange, compare, hold
+from orchestrator.objects.compare import Change, Difference, Holdings, KernelChange, Memory, compare, hold
 from orchestrator.objects.demangle import demangle
 from orchestrator.objects.function import Function
 
@@ -42,7 +42,8 @@ def command(before: Path, after: Path, every: bool, as_json: bool) -> int:
 
     Exit codes: 0 the same, but for noise that differs from run to run of one compile; 1 different.
     """
-    difference = compare(_held(before), _held(after))
+    memory: Memory = {}
+    difference = compare(_held(before, memory), _held(after, memory))
     if as_json:
         click.echo(json.dumps(_as_json(before, after, difference), indent=2))
     else:
@@ -50,9 +51,10 @@ def command(before: Path, after: Path, every: bool, as_json: bool) -> int:
     return 0 if difference.same else 1
 
 
-def _held(path: Path) -> Holdings:
-    with reading(path):
-        return hold(open_object(path), member_opener(path))
+def _held(path: Path, memory: Memory) -> Holdings:
+    data = open_object(path)
+    with reading(path), bytes_progress(path.name, len(data)) as advance:
+        return hold(data, member_opener(path), memory, advance)
 
 
 def summary_line(difference: Difference) -> str:
@@ -92,7 +94,7 @@ def _kernels_told(changes: tuple[KernelChange, ...]) -> str:
     """
     machine = [change for change in changes if change.function]
     kernels = [change for change in machine if change.function and change.function.kernel]
-    others = [change for change in machine if change not in kernels]
+    others = [change for change in machine if change.function and not change.function.kernel]
     told = _counted("kernels", kernels if machine else list(changes))
     if any(change.change is not Change.SAME for change in others):
         told += f"; {_counted('device functions', others)}"

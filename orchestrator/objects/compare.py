@@ -101,12 +101,12 @@ class Holdings:
     texts: set[str] = field(default_factory=set)
     stamps: dict[str, str] = field(default_factory=dict)
 
-    def take(self, piece: Piece) -> None:
+    def take(self, piece: Piece, memory: Memory) -> None:
         """Add one piece."""
         with piece.located():
-            self._take(piece)
+            self._take(piece, memory)
 
-    def _take(self, piece: Piece) -> None:
+    def _take(self, piece: Piece, memory: Memory) -> None:
         if piece.form in DEVICE_FORMS and piece.place:
             name = f"packing of {piece.form} {piece.arch or ''}".strip()
             self.other.setdefault(name, []).append(f"{piece.compression} {piece.options}")
@@ -115,7 +115,10 @@ class Holdings:
             name = f"{piece.form} {piece.arch or ''}".strip()
             self.sealed.setdefault(name, []).append(_hex(piece.data))
         elif piece.form is Form.CUBIN:
-            self._take_cubin(piece)
+            key = (_hex(piece.data), piece.arch)
+            if key not in memory:
+                memory[key] = _cubin_parts(piece)
+            self._take_cubin(memory[key])
         elif piece.form is Form.PTX:
             self.other.setdefault(f"text of ptx {piece.arch or ''}".strip(), []).append(_hex(piece.data))
             for name, text in entry_bodies(piece.data).items():
@@ -128,26 +131,61 @@ class Holdings:
                 if name:  # the first section of every file is none
                     self.host.setdefault(f"{piece.place} {name}".strip(), []).append(digest)
 
-    def _take_cubin(self, piece: Piece) -> None:
-        cubin = read_cubin(piece.data, piece.arch)
-        digests = read_code(cubin).functions
-        self._take_stamps(cubin.stamps)
-        arch = f"{cubin.arch}{' rdc' if cubin.relocatable else ''}"
-        plain = read_elf(without_stamps(piece.data, cubin.stamps))
-        for section in plain.sections:
-            if section.type != SHT_NOBITS and section.name:
-                self.other.setdefault(f"{arch} {section.name}", []).append(_hex(plain.body(section)))
-        for function in cubin.functions:
-            code = digests[function.name]
-            kernel = Kernel(code.whole, code, function)
-            self.kernels.setdefault((arch, stable_name(function.name)), []).append(kernel)
+    def _take_cubin(self, parts: CubinParts) -> None:
+        self._take_stamps(parts.stamps)
+        for name, digest in parts.sections:
+            self.other.setdefault(name, []).append(digest)
+        for key, kernel in parts.kernels:
+            self.kernels.setdefault(key, []).append(kernel)
 
     def _take_stamps(self, stamps: tuple[Stamp, ...]) -> None:
         self.stamps.update({stamp.symbol: stamp.digest for stamp in stamps})
 
 
-def hold(data: Bytes, open_member: OpenMember | None = None) -> Holdings:
-    """Read one file; `orchestrator.objects.window.Malformed` when a part of it is damaged."""
+@dataclass(frozen=True, slots=True)
+class CubinParts:
+    """What one cubin holds, by stable names."""
+
+    stamps: tuple[Stamp, ...]
+    sections: tuple[tuple[str, str], ...]
+    """Name and digest, stamps left out."""
+    kernels: tuple[tuple[tuple[str, str], Kernel], ...]
+
+
+Memory = dict[tuple[str, str | None], CubinParts]
+"""Cubins that were read already: two builds of a library mostly have them in common."""
+
+
+def _cubin_parts(piece: Piece) -> CubinParts:
+    cubin = read_cubin(piece.data, piece.arch)
+    digests = read_code(cubin).functions
+    arch = f"{cubin.arch}{' rdc' if cubin.relocatable else ''}"
+    plain = read_elf(without_stamps(piece.data, cubin.stamps))
+    return CubinParts(
+        cubin.stamps,
+        tuple(
+            (f"{arch} {section.name}", _hex(plain.body(section)))
+            for section in plain.sections
+            if section.type != SHT_NOBITS and section.name
+        ),
+        tuple(
+            ((arch, stable_name(one.name)), Kernel(digests[one.name].whole, digests[one.name], one))
+            for one in cubin.functions
+        ),
+    )
+
+
+def hold(
+    data: Bytes,
+    open_member: OpenMember | None = None,
+    memory: Memory | None = None,
+    advance: Callable[[int], None] = lambda _count: None,
+) -> Holdings:
+    """Read one file; `orchestrator.objects.window.Malformed` when a part of it is damaged.
+
+    ``memory`` is kept from one file to the next; ``advance`` takes the stored bytes of each piece just read.
+    """
+    memory = {} if memory is None else memory
     bare = unstamped(data)
     normalised = normalised_digest(data, open_member)
     holdings = Holdings(
@@ -156,7 +194,8 @@ def hold(data: Bytes, open_member: OpenMember | None = None) -> Holdings:
         unstamped=normalised if bare is data else normalised_digest(bare, open_member),
     )
     for piece in walk(data, open_member):
-        holdings.take(piece)
+        holdings.take(piece, memory)
+        advance(piece.stored if piece.form in DEVICE_FORMS else 0)
     return holdings
 
 
