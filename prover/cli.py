@@ -211,7 +211,7 @@ def _report(session: Session, outcome: Outcome, proof: Path, public: Path) -> di
         "backend": backend.name,
         "loaded": [entry.as_json() for entry in backend.loaded],
         "device": backend.device,
-        "arrangement": backend.arrangement,
+        "arrangement": dict(outcome.arrangement),
         "zero_knowledge": not outcome.deterministic,
         "warning": DETERMINISTIC if outcome.deterministic else None,
         "check": outcome.check.as_json(),

@@ -14,7 +14,7 @@ from prover.loading import open_backend
 from prover.phases import Phases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from orchestrator.protocol import Span
@@ -38,6 +38,8 @@ class Outcome:
     check: Check
     deterministic: bool
     """Made with given r and s: not zero-knowledge."""
+    arrangement: Mapping[str, str]
+    """`Backend.arrangement` as the proof was made; later the key may be gone from the backend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,8 @@ class Session:
         public = witness.public_signals(self.key.n_public)
         check = self._checker.check(proof, public)
         spans = self.backend.phases.drain()
-        return Outcome(proof, public, t0_ns, t1_ns, spans, check, blinders is not None)
+        arrangement = self.backend.arrangement
+        return Outcome(proof, public, t0_ns, t1_ns, spans, check, blinders is not None, arrangement)
 
     def __enter__(self) -> Session:
         return self

@@ -109,7 +109,7 @@ def test_a_kernel_that_is_not_there_is_refused(build, gpu):
 
 def test_memory_says_need_and_have(gpu, memory):
     _, total = gpu.memory()
-    with pytest.raises(Missing, match=r"needs .* GiB .* free"):
+    with pytest.raises(Missing, match=r"GiB of GPU memory are needed for twice the memory; .* GiB free"):
         memory.allocate(2 * total, "twice the memory")
     assert memory.used == 0
 

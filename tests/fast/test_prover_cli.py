@@ -156,6 +156,22 @@ def refusing(root: Path, names: list[str]) -> Admission:
     return Admission((Verdict(names[0], State.STALE, (finding,), ()),), ())
 
 
+def test_the_report_tells_of_the_backend_as_it_was_when_it_proved(
+    groth16, tmp_path: Path, monkeypatch
+) -> None:
+    from prover.backends.reference import ReferenceBackend
+
+    def arrangement(backend: ReferenceBackend) -> dict[str, str]:
+        assert not getattr(backend, "closed", False), "a backend without its key has nothing to tell"
+        return {"points": "resident"}
+
+    monkeypatch.setattr(ReferenceBackend, "arrangement", property(arrangement))
+    monkeypatch.setattr(ReferenceBackend, "close", lambda backend: setattr(backend, "closed", True))
+    code, out, _ = groth16(*prove_arguments(BLS, tmp_path, "--json"))
+    assert code == 0
+    assert json.loads(out)["arrangement"] == {"points": "resident"}
+
+
 def test_stale_code_is_refused_with_its_findings(groth16, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("orchestrator.gate.admit", refusing)
     code, _, err = groth16(*prove_arguments(BLS, tmp_path, backend="host"))
