@@ -77,6 +77,7 @@ class ClosureReader:
     _asked: dict[object, Asked] = field(default_factory=dict)
     _commons: dict[object, Common] = field(default_factory=dict)
     _real: dict[str, str] = field(default_factory=dict)
+    _headers: dict[Toolchain, dict[str, Material]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         forget_folders()
@@ -124,6 +125,10 @@ class ClosureReader:
             self._commands[key] = list_commands(action, self.root).renamed(work, mark)
         return self._commands[key].renamed(mark, work)
 
+    def headers(self, toolchain: Toolchain) -> dict[str, Material]:
+        """Headers that compiles with this toolchain read, as materials: most targets read the same."""
+        return self._headers.setdefault(toolchain, {})
+
     def real(self, name: str) -> str:
         """The file's full path without links."""
         if name not in self._real:
@@ -169,6 +174,7 @@ class _Reading:
         self._own: dict[str, Material] = {}
         self._common: dict[str, Material] = {}
         self._lost: list[str] = []
+        self._headers = reader.headers(toolchain)
 
     def closure(self) -> Closure:
         action = self._action
@@ -262,10 +268,15 @@ class _Reading:
             elif name in action.members:
                 self._own[name] = Material(name, digest, Origin.MEMBER, "")
             else:
-                full = self._digests.locate(name)
-                origin, in_recipe = _origin(name, full, self._toolchain, libraries, is_header)
-                side = self._common if origin in (Origin.TOOLKIT, Origin.SYSTEM) else self._own
-                side[name] = Material(name, digest, origin, in_recipe)
+                known = self._headers.get(name) if is_header else None
+                if known is None or known.digest != digest:
+                    full = self._digests.locate(name)
+                    origin, in_recipe = _origin(name, full, self._toolchain, libraries, is_header)
+                    known = Material(name, digest, origin, in_recipe)
+                    if is_header:
+                        self._headers[name] = known
+                side = self._common if known.origin in (Origin.TOOLKIT, Origin.SYSTEM) else self._own
+                side[name] = known
 
     def _lose(self, name: str) -> None:
         if not self._last:

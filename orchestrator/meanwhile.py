@@ -21,7 +21,10 @@ def check_files(digests: Digests, names: Iterable[str], started_ns: int) -> None
     for name in names:
         full = digests.locate(name)
         try:
-            changed = max(os.stat(full).st_ctime_ns, os.lstat(full).st_ctime_ns)
+            status = os.lstat(full)
+            changed = status.st_ctime_ns
+            if stat.S_ISLNK(status.st_mode):
+                changed = max(changed, os.stat(full).st_ctime_ns)
         except OSError:
             raise ChangedMeanwhile(f"{name}: is gone since the compile") from None
         if changed >= started_ns:

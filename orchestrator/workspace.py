@@ -130,9 +130,13 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644, *, durable: boo
 
 
 def keep_if_possible(path: Path, data: bytes) -> None:
-    """Write what only saves time, such as a cache: a disk that does not take it is no fault."""
-    with contextlib.suppress(Missing):
-        write_atomically(path, data)
+    """Write what only saves time, such as a cache: a disk that does not take it is no fault.
+
+    A question makes no folder for products where no build has made one.
+    """
+    if path.parent.parent.is_dir():
+        with contextlib.suppress(Missing):
+            write_atomically(path, data)
 
 
 def link_atomically(link: Path, to: str) -> None:

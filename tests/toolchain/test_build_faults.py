@@ -221,6 +221,9 @@ def test_a_build_leaves_the_work_tree_of_git_clean(root):
     git = ["git", "-c", "user.name=n", "-c", "user.email=n@example.org"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
         subprocess.run([*git, *words], cwd=root, check=True)
+    for words in (("build", "--plan"), ("build", "--explain"), ("gate",)):
+        run(root, *words)
+        assert not (root / "build").exists()
     assert run(root, "build")[0] == 0
     assert run(root, "gate")[0] == 0
     status = [*git, "status", "--porcelain"]
