@@ -182,6 +182,7 @@ class Recorder:
     ) -> Pairs:
         """Files that were put together, with digests; what is doubtful about them goes to ``doubts``."""
         found = []
+        same = {m.content.digest: m.path for m in known.values()}
         compiles_too = bool(step.sources)
         doubts += [f"{word}: what this named is no longer to be found" for word in step.unresolved]
         for path in step.objects:
@@ -199,6 +200,8 @@ class Recorder:
             elif written > step.event.started_ns + TICK_NS:
                 if not own or not path.endswith(".o"):
                     doubts.append(f"{path}: was written after the step that used it began")
+            elif path not in known and digest in same:
+                found.append((same[digest], digest))  # a copy
             else:
                 found.append((path, digest))
                 if path not in known:

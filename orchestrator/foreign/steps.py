@@ -226,13 +226,19 @@ def _wrapper(before: Event, event: Event) -> str:
     return posixpath.join(before.folder, script) if before.argv[2:] == event.argv[1:] else ""
 
 
+_CMAKE_MOVES = ("copy", "copy_if_different", "rename", "create_hardlink", "create_symlink")
+
+
 def read_moves(events: Sequence[Event], is_folder: Callable[[str], bool]) -> tuple[Move, ...]:
-    """What cp, mv, install and ln were told to put elsewhere, in order."""
+    """What cp, mv, install, ln and ``cmake -E`` were told to put elsewhere, in order."""
     moves = []
     for event in events:
-        if posixpath.basename(event.program) not in ("cp", "mv", "install", "ln"):
+        words = event.argv[1:]
+        if _name(event) == "cmake" and words[:1] == ("-E",) and words[1:2] and words[1] in _CMAKE_MOVES:
+            words = words[2:]
+        elif _name(event) not in ("cp", "mv", "install", "ln"):
             continue
-        names = [posixpath.join(event.folder, word) for word in event.argv[1:] if not word.startswith("-")]
+        names = [posixpath.join(event.folder, word) for word in words if not word.startswith("-")]
         if len(names) < 2:
             continue
         *sources, to = map(posixpath.normpath, names)

@@ -150,9 +150,11 @@ def test_moves():
     events = (
         started(1, 0, ("mv", "-f", "k.tmp", "k.o"), "/bin/mv"),
         started(2, 0, ("cp", "a", "b", "d"), "/bin/cp"),
+        started(3, 0, ("cmake", "-E", "rename", "e", "f"), "/usr/bin/cmake"),
+        started(4, 0, ("cmake", "--build", "g", "h"), "/usr/bin/cmake"),
     )
     moves = [(m.source, m.to) for m in read_moves(events, lambda path: path == "/p/d")]
-    assert moves == [("/p/k.tmp", "/p/k.o"), ("/p/a", "/p/d/a"), ("/p/b", "/p/d/b")]
+    assert moves == [("/p/k.tmp", "/p/k.o"), ("/p/a", "/p/d/a"), ("/p/b", "/p/d/b"), ("/p/e", "/p/f")]
 
 
 def test_the_log_is_read_back():
