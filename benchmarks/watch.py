@@ -94,9 +94,9 @@ def latency(root: Path, watch: Watch, save: Callable[[Path, str], None], saves: 
     log = root / "toolkit" / "started"
     headers = sorted((root / "inc").rglob("*.cuh"))
     found = []
-    for number in range(saves):
+    for _ in range(saves):
         path = random.choice(headers)
-        text = path.read_text().split("// saved", 1)[0] + f"// saved {number} {random.random()}\n"
+        text = path.read_text().split("// saved", 1)[0] + f"// saved {time.time_ns()}\n"
         log.write_text("")
         save(path, text)
         closed = time.time_ns()
@@ -124,7 +124,7 @@ def memory(root: Path, watch: Watch, events: int) -> list[float]:
         if number % 50:
             path.touch()
         else:
-            path.write_text(path.read_text().split("// saved", 1)[0] + f"// saved {random.random()}\n")
+            path.write_text(path.read_text().split("// saved", 1)[0] + f"// saved {time.time_ns()}\n")
             watch.until("round")
         if (number + 1) % (events // 10) == 0:
             found.append(process.memory_info().rss / 1e6)
