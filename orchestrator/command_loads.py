@@ -1,13 +1,13 @@
-"""What a command would load of the targets' code, asked before it starts: an older copy is refused.
+"""What a command loads of the targets' code: an older copy is refused.
 
-Looked at are the program, the files that the command's words name, and the libraries that the loader would
-take for them, with LD_LIBRARY_PATH, RPATH and RUNPATH as they are. What a program opens by itself later is
-not seen.
+Before it starts, looked at are the program, the files that the command's words name, and the libraries that
+the loader would take for them, with LD_LIBRARY_PATH, RPATH and RUNPATH as they are. What it opened by itself
+is looked at when it has ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.audit import begins_as_object, originals_of
@@ -33,16 +33,35 @@ def stale_loads(
 
     ``verdicts`` are what the gate says of the targets now.
     """
+    told = {path: f"{path} would be loaded ({why})" for path, why in _loads(argv, environ).items()}
+    return _stale_among(workspace, verdicts, told)
+
+
+def stale_loaded(
+    workspace: Workspace, verdicts: Sequence[Verdict], files: Iterable[str]
+) -> tuple[Verdict, ...]:
+    """The same of ``files`` that the command did load."""
+    return _stale_among(workspace, verdicts, {path: f"{path} was loaded" for path in files})
+
+
+def folders_of_artifacts(workspace: Workspace) -> tuple[str, ...]:
+    """Where artifacts lie, current and older ones: cubins are opened by name, and no loader tells of them."""
+    return tuple(sorted(str(folder) for folder in (workspace.build / "artifacts").glob("*/")))
+
+
+def _stale_among(
+    workspace: Workspace, verdicts: Sequence[Verdict], told: Mapping[str, str]
+) -> tuple[Verdict, ...]:
     originals = originals_of(workspace, verdicts)
     found = []
-    for path, why in _loaded(argv, environ).items():
-        observation = _observation(Path(path), why, originals)
+    for path, words in told.items():
+        observation = _observation(Path(path), words, originals)
         if observation is not None:
             found.append(judge(Evidence(path, frozenset({Link.LOADED}), (observation,))))
     return tuple(found)
 
 
-def _loaded(argv: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
+def _loads(argv: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
     """Files by their paths without links, each with how the command comes to it."""
     found: dict[str, str] = {}
     for file in named_files(argv, environ):
@@ -63,12 +82,11 @@ def _libraries(program: Path, environ: Mapping[str, str]) -> Iterator[tuple[str,
         return
 
 
-def _observation(path: Path, why: str, originals: Sequence[Original]) -> Observation | None:
+def _observation(path: Path, told: str, originals: Sequence[Original]) -> Observation | None:
     """A finding if a file is a target's code and not the current one, or has its name and cannot be read."""
     named = next((one for one in originals if Path(one.path).name == path.name), None)
-    told = f"{path} would be loaded ({why})"
     try:
-        data = open_object(path) if begins_as_object(path) else b""
+        data = open_object(path) if begins_as_object(path) or not path.exists() else b""
         if named is None and not holds(data, TEXT_PREFIX):
             return None
         claim = best_claim(Found(str(path), read_traces(data, member_opener(path))), originals)

@@ -50,7 +50,7 @@ def compare_again(
             note=f"{artifact.target}: another artifact was built during the run"
             if artifact.target in now
             else f"{artifact.target}: no longer admitted",
-            remedy="run the benchmark again, and leave the targets alone while it runs",
+            remedy="run it again, and leave the targets alone while it runs",
         )
         for artifact in before
     )

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
-from orchestrator.cli.behind import NOT_STARTED, CommandBehind, become, command_of, given_environment
+from orchestrator.cli.behind import NOT_STARTED, CommandBehind, command_of, given_environment
 from orchestrator.cli.completion import target_names
 from orchestrator.cli.failure import error_document
 from orchestrator.cli.safe_text import one_line, visible
+from orchestrator.command_loads import folders_of_artifacts, stale_loaded, stale_loads
 from orchestrator.errors import BrokenRun, ConfigurationError, FreshproofError, Refused
 from orchestrator.foreign.admission import (
     Checked,
@@ -29,6 +30,7 @@ from orchestrator.foreign.loaded import run_watched
 from orchestrator.foreign.made import Build
 from orchestrator.foreign.store import Store
 from orchestrator.gate import admit
+from orchestrator.identity import compare_again
 from orchestrator.model import Admission, State, Verdict
 from orchestrator.targets import FILE
 from orchestrator.verdict_report import verdict_fields, verdict_lines
@@ -86,22 +88,21 @@ def _run_behind(behind: tuple[str, ...], targets: tuple[str, ...], as_json: bool
     if others := _stale_loads(admission, behind):
         _show(others, False, as_json)
         return NOT_STARTED
-    if recorded is None or before is None:
-        return become(behind)
-    folders = folders_of_code(recorded[1])
+    folders = folders_of_code(recorded[1]) if recorded else ()
+    if admission is not None:
+        folders = (*folders, *folders_of_artifacts(Workspace(find_root(Path.cwd()))))
     code, loaded, blind = run_watched(behind, given_environment(), Path.cwd(), folders)
     if blind:
         click.echo(f"void: {visible(blind)}", err=True)
         return BrokenRun.exit_code
-    return code if _still_holds(recorded, before, loaded, targets) else BrokenRun.exit_code
+    held = _still_holds(targets, loaded, admission, recorded, before)
+    return code if held else BrokenRun.exit_code
 
 
 def _stale_loads(admission: Admission | None, behind: tuple[str, ...]) -> list[Verdict]:
     """Files that the command would load in place of the targets' current code."""
     if admission is None or not admission.verdicts:
         return []
-    from orchestrator.command_loads import stale_loads
-
     return list(stale_loads(Workspace(find_root(Path.cwd())), admission.verdicts, behind, os.environ))
 
 
@@ -154,21 +155,36 @@ def _admission(targets: tuple[str, ...]) -> Admission | None:
 
 
 def _still_holds(
-    recorded: tuple[Store, Build], before: Checked, loaded: tuple[str, ...], targets: tuple[str, ...]
+    targets: tuple[str, ...],
+    loaded: tuple[str, ...],
+    admission: Admission | None,
+    recorded: tuple[Store, Build] | None,
+    before: Checked | None,
 ) -> bool:
     """Judge again after the command; say on standard error why its run is void."""
     try:
-        admission = _admission(targets)
-        after = check_loaded(*recorded, before, loaded, os.environ)
+        now = _admission(targets)
+        after = check_loaded(*recorded, before, loaded, os.environ) if recorded and before else None
+        decided = decide(now, after)
+        others = _other_code_ran(admission, now, loaded) if admission and now else []
     except FreshproofError as error:
         click.echo(f"void: {visible(error.what)}", err=True)
         return False
-    decided = decide(admission, after)
-    if decided.admitted:
+    if decided.admitted and not others:
         return True
+    found = [verdict for verdict in (*decided.verdicts, *others) if verdict.findings]
     click.echo("void: what this run used is no longer, or never was, what was admitted", err=True)
-    click.echo("\n".join(map(one_line, verdict_lines(v for v in decided.verdicts if v.findings))), err=True)
+    click.echo("\n".join(map(one_line, verdict_lines(found))), err=True)
     return False
+
+
+def _other_code_ran(before: Admission, now: Admission, loaded: tuple[str, ...]) -> list[Verdict]:
+    """Of the targets' code: another artifact since, or another copy that was loaded."""
+    workspace = Workspace(find_root(Path.cwd()))
+    found = list(stale_loaded(workspace, now.verdicts, loaded))
+    if now.admitted:
+        found.append(compare_again(workspace.root, before.artifacts, now.artifacts, None))
+    return [verdict for verdict in found if verdict.findings]
 
 
 def _show(verdicts: list[Verdict], admitted: bool, as_json: bool) -> None:
