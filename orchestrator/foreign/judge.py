@@ -139,7 +139,8 @@ class Judge:
             return Unknown(error)
 
     def _doubt(self, made: Made, why: str) -> Observation:
-        note = f"{self.shown(made.path)}: {self.shown(why)}"
+        name, why = self.shown(made.path), self.shown(why)
+        note = why if why.startswith(f"{name}:") else f"{name}: {why}"
         return Observation(Link.INPUTS, "not-established", made.path, None, None, note, AGAIN)
 
     def _compiled(self, made: Made) -> Iterator[Observation]:
