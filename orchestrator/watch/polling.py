@@ -6,7 +6,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from orchestrator.digests import Signature, signature
 from orchestrator.watch.gathering import Notice, Place, Sort
@@ -15,6 +15,7 @@ SHORTEST_SECONDS = 0.25
 LONGEST_SECONDS = 10.0
 SHARE = 0.008
 """Of one processor that looking may take while nothing changes."""
+MOST_RECENT = 100
 _TICK_NS = 2_000_000_000
 """File systems from other machines keep times in whole seconds."""
 
@@ -22,7 +23,8 @@ _TICK_NS = 2_000_000_000
 class Polling:
     """A thread that compares what is at each place with what was there before.
 
-    A name that differs is being written until two looks one after the other find it the same.
+    A name that differs is being written until two looks one after the other find it the same. Names that
+    changed lately are looked at in every turn, since a file is mostly saved again; all as `SHARE` allows.
     """
 
     def __init__(self, sink: Callable[[Notice], None]) -> None:
@@ -30,6 +32,7 @@ class Polling:
         self._seen: dict[Place, Signature | None] = {}
         self._folders: dict[str, Signature | None] = {}
         self._unsettled: set[Place] = set()
+        self._recent: dict[Place, None] = {}
         self._change = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="polling", daemon=True)
@@ -56,30 +59,45 @@ class Polling:
         return bool(new)
 
     def _run(self) -> None:
-        seconds = SHORTEST_SECONDS
-        while not self._stopped.wait(seconds):
-            began = time.thread_time()
+        all_due = 0.0
+        while not self._stopped.wait(SHORTEST_SECONDS):
+            began, used = time.monotonic(), time.thread_time()
             with self._change:
-                notices = list(self._round())
-            used = time.thread_time() - began
+                notices = list(
+                    self._look_at_all() if began >= all_due else self._look_at(tuple(self._recent))
+                )
+            if began >= all_due:
+                used = time.thread_time() - used
+                all_due = began + min(LONGEST_SECONDS, max(SHORTEST_SECONDS, used / SHARE))
             for notice in notices:
                 self._sink(notice)
-            calm = min(LONGEST_SECONDS, max(SHORTEST_SECONDS, used / SHARE))
-            seconds = SHORTEST_SECONDS if self._unsettled else calm
 
-    def _round(self) -> Iterator[Notice]:
+    def _look_at_all(self) -> Iterator[Notice]:
         same = {folder for folder in self._folders if self._is_same(folder)}
-        for place, before in self._seen.items():
-            if before is None and place[0] in same:
-                continue  # no name appeared in this folder
+        # Where a folder did not change, no name appeared in it.
+        return self._look_at(
+            [place for place, seen in self._seen.items() if seen is not None or place[0] not in same]
+        )
+
+    def _look_at(self, places: Sequence[Place]) -> Iterator[Notice]:
+        for place in places:
             now = look(place)
-            if now != before:
+            if place in self._seen and now != self._seen[place]:
                 self._seen[place] = now
                 self._unsettled.add(place)
+                self._remember(place)
                 yield Notice(place, Sort.GONE if now is None else Sort.WRITING)
             elif place in self._unsettled:
                 self._unsettled.discard(place)
                 yield Notice(place, Sort.GONE if now is None else Sort.WRITTEN)
+
+    def _remember(self, place: Place) -> None:
+        """It changed; those that did not for longest are forgotten, unless they are still to be told of."""
+        self._recent.pop(place, None)
+        self._recent[place] = None
+        for old in tuple(self._recent)[: max(0, len(self._recent) - MOST_RECENT)]:
+            if old not in self._unsettled:
+                del self._recent[old]
 
     def _is_same(self, folder: str) -> bool:
         """Whether a folder's own times are what they were, and old enough to tell."""
