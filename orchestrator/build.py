@@ -28,6 +28,7 @@ from orchestrator.variants import device_code
 from orchestrator.workspace import Workspace, exclusive, manifest_name
 
 _UNKNOWN_SECONDS = 60.0
+_MOST_CHARACTERS = 60
 _DEVICE_ONLY = frozenset({Kind.CUBIN, Kind.FATBIN, Kind.PTX})
 _NO_REBUILD = frozenset({"input-unfollowed", "member-unproven"})
 """Findings that another build of the same sources would leave as they are."""
@@ -335,5 +336,11 @@ def _in_few_words(finding: Finding) -> str:
     if finding.code == "no-manifest":
         return finding.message
     if finding.link is Link.PLAN:
-        return f"{finding.subject}: {finding.recorded} -> {finding.observed}"
+        return f"{finding.subject}: {_short(finding.recorded)} -> {_short(finding.observed)}"
     return f"{finding.code.replace('-', ' ')}: {finding.subject}"
+
+
+def _short(text: str | None) -> str:
+    """One side of a difference on the line of a summary; ``--explain`` shows all of it."""
+    text = text or "unknown"
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."

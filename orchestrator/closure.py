@@ -22,7 +22,7 @@ from orchestrator.lookup import Directives, SearchPath
 from orchestrator.manifest import make_common
 from orchestrator.meanwhile import ChangedMeanwhile, check_files, check_ways
 from orchestrator.model import Absent, Action, Closure, Common, Digest, Material, Origin, Target
-from orchestrator.options import all_options_files
+from orchestrator.options import FOLDERS_READ, added_words, all_options_files, files_named, handed_on
 from orchestrator.plan import depfile as compile_list
 from orchestrator.plan import link_depfile, output, work_folder
 from orchestrator.tidy import forget_folders, tidy
@@ -186,16 +186,22 @@ class _Reading:
         linked = self._listed(self._lists.linked, depfile.parse_ld)
         incbins = sorted({name for d in sources.values() for name in d.incbins if name})
         options, literal = all_options_files(action.options_files, self._exists, self._read)
-        others = (*map(self._shorten, options), *incbins, *action.members, *linked, *libraries)
+        words = (*action.argv[1:], *added_words(action.environment))
+        named = [name for name in files_named(words) if self._exists(name)]
+        literal.update(name for name in files_named(words) if not self._exists(name))
+        others = (*map(self._shorten, (*options, *named)), *incbins, *action.members, *linked, *libraries)
         self._take((n for n in others if not n.startswith(self._work)), is_header=False)
         folders = [
             f"{name}: what an option reads in this folder cannot be followed"
-            for name in sorted(literal)
+            for name in sorted({w.partition("=")[2] for w in handed_on(words) if w.startswith(FOLDERS_READ)})
             if os.path.isdir(self._digests.locate(name))
         ]
         own, common, unknown = self._looked_for(commands, sources)
         self._check_unchanged()
-        lost = tuple(f"{name}: is gone since the compile" for name in self._lost)
+        lost = tuple(
+            f"{name}: the compile names it, and there is no such file: it is gone, or #line names it"
+            for name in self._lost
+        )
         return Closure(
             materials=tuple(self._own[name] for name in sorted(self._own)),
             absent=self._grouped(own | tried | literal),

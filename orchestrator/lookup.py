@@ -54,6 +54,8 @@ class Directives:
     """Macros that stand for a name inside ``__has_include``."""
     macros: tuple[tuple[str, str, bool], ...] = ()
     """Macros whose value may be a header's name: macro, name, quoted."""
+    dated: bool = False
+    """Puts the time stamp of a file into the code."""
     incbins: frozenset[str] = frozenset()
     """Files that the assembler takes in (.incbin, .include); an empty name is one that is not written out."""
 
@@ -99,6 +101,7 @@ def read_directives(data: bytes) -> Directives:
         computed=frozenset(computed),
         tested=frozenset(tested),
         macros=macros,
+        dated=b"__TIMESTAMP__" in data,
         incbins=frozenset(incbins),
     )
 
@@ -230,6 +233,8 @@ def _unfollowed(files: Mapping[str, Directives], known: Collection[str]) -> tupl
     for path, directives in files.items():
         for macro in sorted(directives.tested.difference(known)):
             unknown.append(f"{path}: __has_include({macro}): the macro's value cannot be followed")
+        if directives.dated:
+            unknown.append(f"{path}: __TIMESTAMP__ puts a time stamp into the code, which no content tells")
         if "" in directives.incbins:
             unknown.append(f"{path}: .incbin or .include without a name in quotes cannot be followed")
     return tuple(unknown)

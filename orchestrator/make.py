@@ -207,7 +207,7 @@ class Maker:
             raise BuildFailed(
                 f"{name}: nvcc ended with {how}:",
                 details=said,
-                remedy=f"the whole log: {self.workspace.relative(log)}",
+                remedy=f"{_hint(said)}the whole log: {self.workspace.relative(log)}",
             )
         self._check_preprocessed(action)
         return ended
@@ -265,3 +265,13 @@ def _change_time(path: Path) -> int:
         return path.stat().st_ctime_ns
     except OSError:
         return 0
+
+
+def _hint(said: str) -> str:
+    """What to do about a message that does not say it."""
+    if "Unresolved extern" in said:
+        return (
+            "device functions of other files need objects with -rdc=true in `flags`, a device-link that uses "
+            "them, and a program that uses all; "
+        )
+    return ""

@@ -3,45 +3,86 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-_READ_BY_GCC = (
-    "-specs=", "--specs=", "-fplugin=", "-fprofile-use=", "-fauto-profile=", "-fprofile-instr-use=",
-    "-fsanitize-ignorelist=", "-fsanitize-blacklist=",
-)  # fmt: skip
-"""Options of gcc and clang that name a file to be read, which no dependency list tells."""
+FOLDERS_READ = ("-fplugin=", "-fprofile-use=", "-fauto-profile=", "-fprofile-instr-use=")
+"""Options of gcc and clang whose value may be a folder of files that they read."""
+
+_LONG = {
+    "--compiler-options": "-Xcompiler",
+    "--linker-options": "-Xlinker",
+    "--archive-options": "-Xarchive",
+    "--ptxas-options": "-Xptxas",
+    "--nvlink-options": "-Xnvlink",
+}
 
 
-def handed_on(arguments: Sequence[str]) -> Iterator[str]:
-    """The words that nvcc hands on to the host compiler as they are."""
-    for before, argument in zip(("", *arguments), arguments, strict=False):
-        if before in ("-Xcompiler", "--compiler-options"):
-            yield from (part.strip("\"'") for part in argument.split(","))
-        elif argument.startswith(("-Xcompiler=", "--compiler-options=")):
-            yield from (part.strip("\"'") for part in argument.split("=", 1)[1].split(","))
+def handed_on(arguments: Sequence[str], tool: str = "-Xcompiler") -> tuple[str, ...]:
+    """The words that nvcc hands on as they are: to the host compiler, or to another ``tool``."""
+    return tuple(_by_tool(arguments)[1].get(tool, ()))
+
+
+def added_words(environment: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """The words that nvcc's own variables put before and behind those of its command."""
+    words: list[str] = []
+    for name, value in environment:
+        if name in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"):
+            words += _split(value)
+    return tuple(words)
 
 
 def options_files(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Files of further options that a command names, for nvcc itself or handed on to another tool."""
+    """Files of further options that a command names, for nvcc itself or for a tool behind it."""
     found: dict[str, None] = {}
-    for part in handed_on(arguments):
-        if part.startswith(_READ_BY_GCC):
-            found.setdefault(part.split("=", 1)[1])
-    if not any("@" in argument or "-opt" in argument for argument in arguments):
-        return tuple(found)
-    for before, argument in zip(("", *arguments), arguments, strict=False):
-        if before in ("-optf", "--options-file"):
-            found.update(dict.fromkeys(argument.split(",")))
-            continue
-        for option in ("-optf=", "--options-file="):
-            if argument.startswith(option):
-                found.update(dict.fromkeys(argument.removeprefix(option).split(",")))
-        value = argument.split("=", 1)[1] if argument.startswith("-X") and "=" in argument else argument
-        for part in value.split(","):
-            name = part.strip("\"'").removeprefix("-Wl,")
-            if name.startswith("@") and len(name) > 1:
-                found.setdefault(name[1:])
+    own, by_tool = _by_tool(arguments)
+    for words in (own, *by_tool.values()):
+        for before, word in zip(("", *words), words, strict=False):
+            name, _, value = word.partition("=")
+            if before in ("-optf", "--options-file"):
+                found.update(dict.fromkeys(word.split(",")))
+            elif name in ("-optf", "--options-file") and value:
+                found.update(dict.fromkeys(value.split(",")))
+            elif word.startswith("@") and len(word) > 1:
+                found.setdefault(word[1:])
     return tuple(found)
+
+
+def files_named(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Whatever may be a file in the words handed on: a word that is no option, and an option's value.
+
+    Which options read files nobody can list (specs, plugins, profiles, scripts of the linker ...); most of
+    these names are those of no file at all.
+    """
+    found: dict[str, None] = {}
+    for words in _by_tool(arguments)[1].values():
+        for word in words:
+            name = word.partition("=")[2] if word.startswith("-") else word
+            if name and not name.startswith("@"):
+                found.setdefault(name)
+    return tuple(found)
+
+
+def _by_tool(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """nvcc's own words, and those that it hands on to each tool, in their order."""
+    own: list[str] = []
+    by_tool: dict[str, list[str]] = {}
+    words = iter(arguments)
+    for word in words:
+        name, equals, value = word.partition("=")
+        tool = _LONG.get(name, name if name.startswith("-X") else "")
+        if not tool:
+            own.append(word)
+            continue
+        value = value if equals else next(words, "")
+        by_tool.setdefault(tool, []).extend(part.strip("\"'") for part in value.split(","))
+    return own, by_tool
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
 
 
 def all_options_files(
@@ -59,10 +100,5 @@ def all_options_files(
             missing.add(name)
             continue
         found.append(name)
-        text = read(name).decode("utf-8", "surrogateescape")
-        try:
-            words = shlex.split(text)
-        except ValueError:
-            words = text.split()
-        todo += options_files(words)
+        todo += options_files(_split(read(name).decode("utf-8", "surrogateescape")))
     return found, missing

@@ -21,7 +21,7 @@ from orchestrator.kinds import (
     product_name,
 )
 from orchestrator.model import Action, Generated, Kind, Target
-from orchestrator.options import options_files
+from orchestrator.options import added_words, options_files
 from orchestrator.targets import unit_of
 
 HONOURED = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN")
@@ -104,7 +104,7 @@ def plan(target: Target, known: Mapping[str, Target], surroundings: Surroundings
         recipe_argv=("nvcc", *arguments),
         environment=_environment(target, surroundings),
         generated=header,
-        options_files=options_files(arguments),
+        options_files=options_files((*arguments, *added_words(surroundings.honoured))),
         product_name=product_name(target),
         members=members,
     )

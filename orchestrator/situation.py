@@ -18,9 +18,11 @@ from orchestrator.digests import signature
 from orchestrator.errors import ConfigurationError, Missing
 from orchestrator.gpu_arch import find_arch
 from orchestrator.model import Action, Project
+from orchestrator.options import added_words
 from orchestrator.plan import IGNORED, Surroundings, plan
-from orchestrator.targets import FILE, parse_targets, select
+from orchestrator.targets import FILE, owned_flag, parse_targets, select
 from orchestrator.toolchain import (
+    TOOLS,
     Nvcc,
     Toolchain,
     discover,
@@ -98,8 +100,11 @@ def survey(
     )
     known = {t.name: t for t in project.targets}
     answers = _Answers(workspace.root, workspace.cache("toolchain.json") if remember else None)
+    added = added_words(surroundings.honoured)
+    _check_added(surroundings.honoured)
     toolchains = {
-        t.name: answers.ask(nvcc, path, surroundings.honoured, host_compiler_flags(t.flags)) for t in targets
+        t.name: answers.ask(nvcc, path, surroundings.honoured, host_compiler_flags(t.flags, added))
+        for t in targets
     }
     answers.save()
     return Situation(
@@ -118,6 +123,16 @@ def _libraries(nvcc: Nvcc) -> tuple[str, ...]:
     if (top / "lib" / "libcudart_static.a").is_file() and not (top / "lib64").exists():
         return (str(top / "lib"),) if not (top / "targets").exists() else ()
     return ()
+
+
+def _check_added(honoured: Sequence[tuple[str, str]]) -> None:
+    """What cannot be set in `flags` cannot be set in nvcc's variables. Raises `ConfigurationError`."""
+    for name, value in honoured:
+        found = owned_flag(added_words([(name, value)]))
+        if found:
+            raise ConfigurationError(
+                f"{name}: `{found[0]}` cannot be set here", remedy=f"{found[1]}; unset {name}"
+            )
 
 
 def _notes(environ: Mapping[str, str]) -> list[str]:
@@ -162,9 +177,9 @@ class _Answers:
 
 def _seen(nvcc: str, path: str, components: Sequence[Sequence[str]]) -> list[list[Any]]:
     """What the answers depend on: the files asked, and what the PATH gives for each tool's name."""
-    beside_nvcc = next((str(Path(full).parent) for role, full in components if role == "nvcc"), "")
-    looked = os.pathsep.join((beside_nvcc, path))  # nvcc puts its own folder first
-    found: list[list[Any]] = [[name, shutil.which(name, path=looked)] for name in ("gcc", "g++", "as", "ld")]
+    own = [str(Path(full).parent) for role, full in components if role in ("cicc", "nvcc")]
+    looked = os.pathsep.join((*reversed(own), path))  # nvcc puts its own folders first
+    found: list[list[Any]] = [[name, shutil.which(name, path=looked)] for name in TOOLS]
     for name in (nvcc, *(full for _role, full in components)):
         try:
             found.append([name, *signature(os.stat(name))])  # noqa: PTH116

@@ -16,6 +16,7 @@ from typing import Any
 from orchestrator.errors import ConfigurationError
 from orchestrator.kinds import RULES
 from orchestrator.model import Expectations, Kind, Project, Target, Workload
+from orchestrator.options import handed_on
 from orchestrator.tomlline import Lines
 
 SCHEMA = 1
@@ -39,7 +40,26 @@ _OWNED_FLAGS: Mapping[str, str] = {
     "-MT": "the dependency list is written by every build",
     "-MP": "the dependency list is written by every build",
     "-c": "the target's `kind` says it",
-    "-dc": "the target's `kind` says it",
+    "-dc": "write `-rdc=true`; that it is compiled only, the target's `kind` says",
+    "--device-c": "write `-rdc=true`; that it is compiled only, the target's `kind` says",
+    "-dw": "the target's `kind` says it",
+    "--device-w": "the target's `kind` says it",
+    "--compile": "the target's `kind` says it",
+    "--cubin": "the target's `kind` says it",
+    "--fatbin": "the target's `kind` says it",
+    "--ptx": "the target's `kind` says it",
+    "--device-link": "the target's `kind` says it",
+    "--lib": "the target's `kind` says it",
+    "--shared": "the target's `kind` says it",
+    "--preprocess": "the target's `kind` says it",
+    "--x": "the target's `kind` says it",
+    "--dependency-output": "the dependency list is written by every build",
+    "--generate-dependencies": "the dependency list is written by every build",
+    "--generate-dependencies-with-compile": "the dependency list is written by every build",
+    "--help": "it compiles nothing",
+    "-h": "it compiles nothing",
+    "--version": "it compiles nothing",
+    "-V": "it compiles nothing",
     "-cubin": "the target's `kind` says it",
     "-fatbin": "the target's `kind` says it",
     "-ptx": "the target's `kind` says it",
@@ -136,9 +156,13 @@ def parse_targets(text: str) -> Project:
         raise ConfigurationError(
             f"{FILE}: not valid TOML: {error}", remedy="correct the line named"
         ) from None
+    except RecursionError:
+        raise ConfigurationError(
+            f"{FILE}: nested too deeply", remedy="write it without such nesting"
+        ) from None
     root = _Table(Lines(text), (), document)
     root.only("schema", "project", "target", "workload")
-    if document.get("schema") != SCHEMA:
+    if document.get("schema") != SCHEMA or type(document["schema"]) is not int:
         raise root.fail("schema", f"must be {SCHEMA}", f"write schema = {SCHEMA} at the top")
     project = root.table("project")
     project.only("name", "source-roots")
@@ -273,13 +297,25 @@ def _arch(table: _Table, kind: Kind, compiled: bool) -> str | None:
 
 def _flags(table: _Table) -> tuple[str, ...]:
     flags = table.strings("flags")
+    found = owned_flag(flags)
+    if found:
+        raise table.fail("flags", f"`{found[0]}` cannot be set here", found[1])
+    if "" in flags:
+        raise table.fail("flags", "an empty flag", "remove it")
+    return flags
+
+
+def owned_flag(flags: Sequence[str]) -> tuple[str, str] | None:
+    """The first of ``flags`` that is the tool's to set, and why; `None` if there is none."""
     for flag in flags:
         reason = _OWNED_FLAGS.get(flag.split("=", 1)[0])
+        if not reason and flag.startswith("-o") and not flag.startswith("-opt"):
+            reason = _OWNED_FLAGS["-o"]
         if reason:
-            raise table.fail("flags", f"`{flag}` cannot be set here", reason)
-        if not flag:
-            raise table.fail("flags", "an empty flag", "remove it")
-    return flags
+            return flag, reason
+    if "-wrapper" in handed_on(flags):
+        return "-wrapper", "programs run by a wrapper of gcc's cannot be followed"
+    return None
 
 
 def _expectations(table: _Table) -> Expectations:
@@ -322,7 +358,13 @@ def _workload(table: _Table, targets: set[str]) -> Workload:
     )
 
 
+_LONGEST = 100
+"""Characters of a name: with its ending it becomes the name of files, which may have 255 bytes."""
+
+
 def _check_name(table: _Table) -> None:
+    if len(table.path[-1]) > _LONGEST:
+        raise table.fail(None, f"a name of {len(table.path[-1])} characters", f"{_LONGEST} at most")
     if not _NAME.fullmatch(table.path[-1]):
         raise table.fail(None, f"not a name: {table.path[-1]!r}", "letters, digits, `-` and `_` only")
 

@@ -25,6 +25,8 @@ from orchestrator.tidy import tidy
 PINNED_VERSION = "13.0.88"
 _COMPILER_CACHES = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache", "fastbuild"})
 _TOOLS = ("nvcc", "gcc", "g++", "as", "ld")
+TOOLS = ("gcc", "g++", "as", "ld", "cudafe++", "ptxas", "fatbinary", "nvlink")
+"""Programs that nvcc starts by their names."""
 _DRIVERS = ("gcc", "g++")
 _BESIDE_NVCC = ("nvcc.profile", "cudafe++", "ptxas", "fatbinary", "nvlink", "bin2c", "__nvcc_device_query")
 
@@ -119,16 +121,10 @@ def discover(
     said = ask(command, environment, folder)
     settings = dict(re.findall(r"^#\$ (\w+)=(.*)$", said, re.MULTILINE))
     here = settings.get("_HERE_")
-    if here is None:
-        if "host compiler" in said or "No such file" in said or "not found" in said:
-            raise no_compiler(path, said)
-        raise BuildFailed(
-            f"{nvcc.path} did not answer `--dryrun`:", details=said.strip(), remedy="try another nvcc"
-        )
     top = settings.get("TOP", f"{here}/..")
     drivers = _drivers(said, settings.get("PATH", path), folder)
-    if not drivers:
-        raise no_compiler(path, said)
+    if here is None or not drivers:
+        raise _no_answer(nvcc.path, path, variables, compiler_flags, said)
     includes = _folders(settings.get("INCLUDES", "")) + _folders(settings.get("SYSTEM_INCLUDES", ""))
     components = [
         *_wrappers(nvcc.path, f"{here}/nvcc"),
@@ -156,13 +152,18 @@ _SELECTING = ("-B", "-fuse-ld=", "-specs=", "--specs=", "--sysroot=")
 """Options of a host compiler that decide which programs it starts."""
 
 
-def host_compiler_flags(flags: Iterable[str]) -> tuple[str, ...]:
-    """Those of ``flags`` that change which programs run: the host compiler's choice and where it looks."""
-    flags = tuple(flags)
-    found = [word for s in handed_on(flags) if s.startswith(_SELECTING) for word in ("-Xcompiler", s)]
+def host_compiler_flags(flags: Iterable[str], added: Iterable[str] = ()) -> tuple[str, ...]:
+    """Those of ``flags`` that change which programs run: the host compiler's choice and where it looks.
+
+    ``added`` are words of nvcc's variables: nvcc reads its own among them again, and gcc's count here.
+    """
+    flags, found = tuple(flags), []
+    for part in (*handed_on(flags), *handed_on(tuple(added))):
+        if part.startswith(_SELECTING):
+            found += ["-Xcompiler", part]
     wanted = False
     for flag in flags:
-        if wanted or flag.startswith(("-ccbin=", "--compiler-bindir=", "-m32", "-target-dir")):
+        if wanted or flag.startswith(("-ccbin=", "--compiler-bindir=", "-m32", "-target-dir=")):
             found.append(flag)
         wanted = flag in ("-ccbin", "--compiler-bindir", "-target-dir", "--target-directory")
         if wanted:
@@ -198,10 +199,28 @@ def include_search(
     return quoted, (*dict.fromkeys(missing), *bracketed)
 
 
+def _no_answer(
+    nvcc: str, path: str, variables: Iterable[tuple[str, str]], flags: Iterable[str], said: str
+) -> Missing | BuildFailed:
+    """The error for an nvcc that does not tell what it runs, with the settings that may be the cause."""
+    said = "\n".join(line for line in said.splitlines() if not line.startswith("#$ ")).strip()
+    asked = [*(f"{name}={value}" for name, value in variables), *flags]
+    if asked:
+        return BuildFailed(
+            f"nvcc does not tell what it would run with {shlex.join(asked)}:",
+            details=said,
+            remedy="correct these settings: the variables of the environment, or `flags` in targets.toml",
+        )
+    if "host compiler" in said or "No such file" in said or "not found" in said:
+        return no_compiler(path, said)
+    return BuildFailed(f"{nvcc} did not answer `--dryrun`:", details=said, remedy="try another nvcc")
+
+
 def no_compiler(path: str, said: str = "") -> Missing:
     """The error for a machine without a host compiler."""
     return Missing(
-        f"no C++ compiler for nvcc on the PATH ({path})" + (f":\n{said.strip()[-500:]}" if said else ""),
+        f"no C++ compiler for nvcc on the PATH ({path})",
+        details=said.strip()[-500:],
         remedy="install one: `apt install g++`, `dnf install gcc-c++` or `conda install gxx`",
     )
 
@@ -233,9 +252,12 @@ def _toolkit(
     """The files beside and below nvcc that take part."""
     cicc = settings.get("CICC_PATH", f"{top}/nvvm/bin")
     libdevice = settings.get("NVVMIR_LIBRARY_DIR", f"{top}/nvvm/libdevice")
+    search = settings.get("PATH", "")  # as nvcc sets it, its own folders first
     for name in _BESIDE_NVCC:
-        if os.path.exists(f"{here}/{name}"):
-            yield name, f"{here}/{name}"
+        beside = f"{here}/{name}"
+        found = beside if name == "nvcc.profile" else shutil.which(name, path=search) or beside
+        if os.path.exists(found):
+            yield name, found
     yield "cicc", f"{cicc}/cicc"
     folders = [(libdevice, "libdevice"), (f"{here}/crt", "crt")]
     folders += [(f"{top}/nvvm/lib64", "libnvvm"), (f"{top}/nvvm/lib", "libnvvm")]

@@ -54,6 +54,8 @@ def command(
     Fresh means: building now would run the recorded command on the recorded inputs. Exit codes: 2
     targets.toml is wrong, 7 a step failed, 8 a tool is missing.
     """
+    if explain and show_plan:
+        raise click.UsageError("--explain and --plan exclude each other")
     workspace = Workspace(find_root(Path.cwd()))
     if show_plan:
         return _show_plan(workspace, targets, as_json)

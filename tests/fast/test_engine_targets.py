@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator.errors import ConfigurationError
 from orchestrator.model import Kind
-from orchestrator.targets import parse_targets, select, unit_of, unsafe_path
+from orchestrator.targets import owned_flag, parse_targets, select, unit_of, unsafe_path
 from orchestrator.tomlline import Lines
 
 GOOD = """schema = 1
@@ -157,4 +157,33 @@ def test_a_circle_is_named():
 def test_one_architecture_or_several_but_not_both_ways():
     text = CHAIN.replace('compute_80,code=sm_80"]', 'compute_80,code=sm_80"]\narch = "sm_90"')
     with pytest.raises(ConfigurationError, match=r"toml:15: target\.b\.arch: both `arch` and -gencode"):
+        parse_targets(text)
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 5000 + "]" * 5000, "schema = true\n", "schema = 1.0\n"])
+def test_nesting_without_end_and_a_schema_of_another_kind_are_mistakes(text):
+    with pytest.raises(ConfigurationError):
+        parse_targets(text)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["-ofoo"], "digest"),
+        (["-dc"], "-rdc=true"),
+        (["--cubin"], "kind"),
+        (["--help"], "compiles nothing"),
+        (["-Xcompiler", "-O2,-wrapper,time"], "wrapper"),
+        (["-optf", "o.txt", "-O3", "-opt-info", "inline"], None),
+    ],
+)
+def test_flags_that_are_the_tools_to_set(flags, said):
+    found = owned_flag(flags)
+    assert (found is None) == (said is None)
+    assert said is None or said in found[1]
+
+
+def test_a_name_too_long_for_a_file_is_refused_with_its_line():
+    text = f'schema = 1\n[target.{"k" * 300}]\nkind = "cubin"\nsources = ["k.cu"]\n'
+    with pytest.raises(ConfigurationError, match=r"toml:2: .*a name of 300 characters"):
         parse_targets(text)

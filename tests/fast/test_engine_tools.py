@@ -1,11 +1,12 @@
 """Which tools are found, which settings reach a command, and what a plan is made of."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from orchestrator.model import Kind, Target
-from orchestrator.options import options_files
+from orchestrator.options import files_named, options_files
 from orchestrator.plan import HONOURED, IGNORED, Surroundings, plan, recipe_environment
 from orchestrator.tidy import tidy
 from orchestrator.toolchain import find_nvcc, honoured, host_compiler_flags, search_path
@@ -131,8 +132,11 @@ def test_products_are_used_by_their_stable_names():
         (("-Xcompiler", "-O2,@a"), ("a",)),
         (("-Xcompiler=@a",), ("a",)),
         (("-Xcompiler", ',"@a"'), ("a",)),
-        (("-Xcompiler", "-O2,-specs=my/specs"), ("my/specs",)),
-        (("-Xcompiler=-fplugin=./p.so",), ("./p.so",)),
+        (("-Xptxas", "--options-file,d/p.opt"), ("d/p.opt",)),
+        (("-Xptxas=-optf", "-O3", "-Xptxas=d/p.opt"), ("d/p.opt",)),
+        (("-Xptxas", "--options-file", "-Xptxas", "d/p.opt"), ("d/p.opt",)),
+        (("--ptxas-options", "-optf=d/p.opt"), ("d/p.opt",)),
+        (("-Xlinker", "@a"), ("a",)),
         (("-DX=1", "k.cu"), ()),
     ],
 )
@@ -140,11 +144,35 @@ def test_files_of_further_options_are_found(arguments, files):
     assert options_files(arguments) == files
 
 
+def test_what_may_be_a_file_in_words_that_are_handed_on_is_named():
+    words = (
+        "-Xcompiler",
+        "-O2,-specs=my/specs",
+        "-Xcompiler=-fplugin=./p.so,-std=c++17",
+        "-DX=not/handed/on",
+    )
+    assert files_named((*words, "-Xlinker", "-T,script.ld")) == ("my/specs", "./p.so", "c++17", "script.ld")
+
+
+def test_the_words_of_nvccs_variables_count_as_well():
+    surroundings = dataclasses.replace(
+        SURROUNDINGS, honoured=(("NVCC_APPEND_FLAGS", "-optf 'a b.rsp' -Xptxas -optf,p.opt"),)
+    )
+    target = Target("k", Kind.CUBIN, ("k.cu",), arch="sm_90")
+    assert plan(target, {"k": target}, surroundings).options_files == ("a b.rsp", "p.opt")
+
+
 def test_flags_that_choose_the_host_compiler():
     flags = ("-O3", "-ccbin", "clang++", "-m64", "--compiler-bindir=/x")
     assert host_compiler_flags(flags) == ("-ccbin", "clang++", "--compiler-bindir=/x")
     flags = ("-Xcompiler", "-O2,-fuse-ld=gold", "-Xcompiler=-Btools/")
     assert host_compiler_flags(flags) == ("-Xcompiler", "-fuse-ld=gold", "-Xcompiler", "-Btools/")
+    assert host_compiler_flags(("-target-dir", "x"), ("-Xcompiler", "-Bt")) == (
+        "-Xcompiler",
+        "-Bt",
+        "-target-dir",
+        "x",
+    )
 
 
 def test_names_are_shortened_only_where_the_file_system_agrees(tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.build import Result
+from orchestrator.errors import BuildFailed, ConfigurationError
 
 pytestmark = pytest.mark.toolchain
 
@@ -283,3 +284,65 @@ def test_programs_that_options_of_the_host_compiler_choose_are_looked_at(tree):
     assert tree.findings() == {"host": set()}
     chosen.write_text(chosen.read_text() + "# other\n")
     assert tree.findings() == {"host": {("tool-changed", str(chosen))}}
+
+
+def test_options_files_of_nvccs_variables_are_inputs(tree):
+    tree.write("of.rsp", "-DEXTRA=1")
+    tree.write("p.opt", "-O3")
+    tree.environ["NVCC_APPEND_FLAGS"] = "-optf of.rsp -Xptxas -optf,p.opt"
+    assert tree.results("k")["k"] == "built"
+    assert tree.findings("k")["k"] == set()
+    tree.edit("of.rsp", "1", "2")
+    tree.edit("p.opt", "3", "2")
+    assert tree.findings("k")["k"] == {("input-changed", "of.rsp"), ("input-changed", "p.opt")}
+
+
+def test_a_tool_that_the_path_gives_in_the_place_of_nvccs_own_is_looked_at(tree):
+    """ptxas is not beside nvcc; a script on the PATH stands in for it, in a folder that holds an ld too."""
+    top = tree.own_toolkit()
+    real = (top / "bin" / "ptxas").resolve()
+    (top / "bin" / "ptxas").unlink()
+    path = program(tree, "ptxas", f'exec {real} "$@"')
+    program(tree, "ld", f'exec {shutil.which("ld")} "$@"')
+    tree.environ["PATH"] = f"{top}/bin:{path.parent}:/usr/bin:/bin"
+    assert tree.results("k")["k"] == "built"
+    assert tree.findings("k")["k"] == set()
+    path.write_text(path.read_text() + "# other\n")
+    assert tree.findings("k")["k"] == {("tool-changed", str(path))}
+
+
+def test_files_that_options_of_the_host_compiler_read_are_inputs(tree):
+    tree.write("d/my.specs", "*cc1plus_options:\n+ -DSPECS=1\n\n")
+    tree.write("src/host.cu", 'extern "C" int f() { return 1; }\n')
+    flags = 'flags = ["-Xcompiler", "-specs=d/my.specs,-fprofile-use=d/profile"]\n'
+    tree.write("manifests/targets.toml", f"schema = 1\n{LIBRARY}{flags}")
+    assert tree.results() == {"host": "built"}
+    assert tree.findings() == {"host": set()}
+    tree.edit("d/my.specs", "=1", "=2")
+    tree.write("d/profile", "")
+    assert {("input-changed", "d/my.specs"), ("name-appeared", "d/profile")} <= tree.findings()["host"]
+
+
+def test_a_time_stamp_in_the_code_is_unproven(tree):
+    tree.write("src/host.cu", 'extern "C" const char *f() { return __TIMESTAMP__; }\n')
+    (outcome,) = tree.build("host").outcomes
+    assert outcome.result is Result.UNPROVEN
+    assert "__TIMESTAMP__" in tree.build("host").outcomes[0].verdict.findings[0].message
+
+
+@pytest.mark.parametrize("words", ["-arch=sm_80", "-O3 -o /tmp/zz", "-dc"])
+def test_what_flags_may_not_set_nvccs_variables_may_not(tree, words):
+    tree.environ["NVCC_APPEND_FLAGS"] = words
+    with pytest.raises(ConfigurationError, match="NVCC_APPEND_FLAGS"):
+        tree.build("k")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("NVCC_CCBIN", "/nope"), ("NVCC_PREPEND_FLAGS", "-optf nope.rsp")]
+)
+def test_a_variable_that_nvcc_cannot_use_is_named(tree, name, value):
+    tree.environ[name] = value
+    with pytest.raises(BuildFailed, match=f"{name}=.*nope") as caught:
+        tree.build("k")
+    assert "variables" in caught.value.remedy
+    assert {code for code, _subject in tree.findings("k")["k"]} == {"cannot-plan"}
