@@ -53,7 +53,7 @@ class Situation:
 def read_project(workspace: Workspace) -> Project:
     """targets.toml. Raises `ConfigurationError`."""
     try:
-        text = workspace.targets_file.read_text(encoding="utf-8")
+        text = workspace.targets_file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigurationError(f"cannot read {FILE}: {error.strerror}", remedy="see to that file") from None
     except UnicodeDecodeError as error:

@@ -264,19 +264,26 @@ def _kind(table: _Table) -> Kind:
     return Kind(value)
 
 
+def _one(kind: Kind) -> str:
+    """The kind with its article."""
+    return f"an {kind}" if kind.value[0] in "aeo" else f"a {kind}"
+
+
 def _check_makings(table: _Table, kind: Kind, sources: int, uses: int) -> None:
     """The numbers of sources and used targets that the kind is made from."""
     rule = RULES[kind]
     if sources > int(rule.sources):
         remedy = "compile each to an `object`, and name these in `uses`" if rule.uses else "one target each"
-        raise table.fail("sources", f"{sources} sources for a {kind}", remedy)
+        raise table.fail("sources", f"{sources} sources for {_one(kind)}", remedy)
     if uses and not rule.uses:
-        raise table.fail("uses", f"a {kind} uses no other target", "remove `uses`")
+        raise table.fail("uses", f"{_one(kind)} uses no other target", "remove `uses`")
     if not sources and not uses:
         needed = " or ".join((["sources"] if rule.sources else []) + (["uses"] if rule.uses else []))
-        raise table.fail(None, f"a {kind} made from nothing", f"give it `{needed}`")
+        raise table.fail(None, f"{_one(kind)} made from nothing", f"give it `{needed}`")
     if sources and uses and not rule.both:
-        raise table.fail("uses", f"a {kind} has either sources or uses", "compile the source to an `object`")
+        raise table.fail(
+            "uses", f"{_one(kind)} has either sources or uses", "compile the source to an `object`"
+        )
 
 
 def _arch(table: _Table, kind: Kind, compiled: bool) -> str | None:
@@ -411,7 +418,7 @@ def _check_uses(root: _Table, targets: Sequence[Target]) -> None:
             if known[used].kind not in kinds:
                 raise table.fail(
                     "uses",
-                    f"a {target.kind} cannot use `{used}`, which is a {known[used].kind}",
+                    f"{_one(target.kind)} cannot use `{used}`, which is {_one(known[used].kind)}",
                     f"it uses targets of these kinds: {', '.join(sorted(kinds))}",
                 )
             visit(used, (*trail, name))

@@ -26,6 +26,7 @@ from orchestrator.cli.completion import target_names
 from orchestrator.cli.safe_text import one_line, visible
 from orchestrator.errors import BuildFailed, ConfigurationError
 from orchestrator.situation import Situation, survey
+from orchestrator.targets import FILE
 from orchestrator.unused import unused_sources
 from orchestrator.variants import same_code
 from orchestrator.verdict_report import verdict_fields, verdict_lines
@@ -117,6 +118,12 @@ def _build(
         screen.say(
             f"note: {' and '.join(same)} have the same device code: what tells them apart does nothing"
         )
+    for name in _no_longer_defined(workspace, built):
+        screen.say(
+            f"note: {name} is no longer defined; `freshproof clean {name}` removes what was built of it"
+        )
+    if not built.outcomes:
+        screen.say(f"note: {FILE} defines no target")
     seconds = time.monotonic() - began
     if as_json:
         click.echo(json.dumps(built_fields(built, seconds, lock_lines, unused)))
@@ -125,6 +132,13 @@ def _build(
     for line in closing_lines(built, seconds, lock_lines, unused):
         screen.say(line)
     return BuildFailed.exit_code if failed else 0
+
+
+def _no_longer_defined(workspace: Workspace, built: Built) -> list[str]:
+    """Targets with a record here that targets.toml does not name."""
+    defined = {target.name for target in built.situation.project.targets}
+    there = {path.name.removesuffix(".json") for path in (workspace.build / "manifests").glob("*.json")}
+    return sorted(there - defined)
 
 
 def _same_code(workspace: Workspace, built: Built) -> list[list[str]]:

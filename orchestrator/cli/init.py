@@ -28,7 +28,7 @@ def command(as_json: bool) -> None:
     """
     root = Path.cwd()
     file = root / FILE
-    if file.exists():
+    if os.path.lexists(file):
         raise ConfigurationError(f"{FILE} exists already", remedy="edit it, or move it away first")
     sources, headers, unread = _find(root)
     if not sources:

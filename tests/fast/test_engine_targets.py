@@ -61,7 +61,7 @@ def test_a_whole_file_is_read():
         ('uses = ["lib", "a"]', 'uses = ["libb"]', 20, "no target is called `libb`"),
         ('command = ["run", "it"]', "command = []", 19, "no command"),
         ('flags = ["-O3"', 'uses = ["lib"]\nflags = ["-O3"', 8, "uses no other target"),
-        ('kind = "cubin"', 'kind = "archive"', 7, "1 sources for a archive"),
+        ('kind = "cubin"', 'kind = "archive"', 7, "1 sources for an archive"),
         ('kind = "cubin"\nsources = ["src/a.cu"]', 'kind = "device-link"', 5, "made from nothing"),
         ('kind = "cubin"\nsources = ["src/a.cu"]', 'kind = "archive"\nuses = ["lib"]', 7, "cannot use `lib`"),
         ("schema = 1", "schema = 2", 1, "must be 1"),

@@ -176,3 +176,13 @@ def test_an_edit_of_host_code_alone_leaves_the_device_code_and_that_is_said(root
     assert "input changed: k.cu (device code unchanged)" in run(root, "build")[1]
     (root / "k.cu").write_text((kernel % "").replace("= 1", "= 2"))
     assert "unchanged" not in run(root, "build")[1]
+
+
+def test_what_is_left_of_a_target_that_is_no_longer_defined_is_said(root):
+    text = TARGETS[: TARGETS.index("[target.h]")]
+    (root / "manifests" / "targets.toml").write_text("\ufeff" + text)
+    assert "note: h is no longer defined; `freshproof clean h` removes" in run(root, "build", "k")[1]
+    assert run(root, "clean", "h")[0] == 0
+    assert "no longer defined" not in run(root, "build", "k")[1]
+    (root / "manifests" / "targets.toml").write_text("schema = 1\n")
+    assert "defines no target" in run(root, "build")[1]
