@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,7 +79,7 @@ class Checks:
             if not self._concerns_bench(knowledge):
                 return None
             argv = freshproof("bench", "--json", self.options.bench)
-            return Plan(argv, root, document=True, interrupt=signal.SIGINT)
+            return Plan(argv, root, document=True, ends_its_own=True)
         return Plan(freshproof("gate", *self.options.targets, "--", *self.options.command), Path.cwd())
 
     def _concerns_bench(self, knowledge: Knowledge) -> bool:

@@ -283,7 +283,8 @@ class Session:
 
         def show() -> None:
             self._lines.release()
-            self._tell("said", step=step, line=line)
+            if not self._decider.owed:  # what a step says that was cut off is of no interest
+                self._tell("said", step=step, line=line)
 
         self._lines.acquire()
         self.inbox.put(show)

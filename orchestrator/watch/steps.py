@@ -21,6 +21,7 @@ from orchestrator.errors import Missing
 
 _GRACE_SECONDS = 2.0
 _PIPE_SECONDS = 0.5
+_TURN_SECONDS = 0.05
 _PR_SET_CHILD_SUBREAPER = 36
 _STARTER = "import sys; sys.path.append({folder!r}); from orchestrator.cli import main; main()"
 
@@ -51,8 +52,8 @@ class Plan:
     folder: Path
     document: bool = False
     """Standard output is a document, handed over at the end; else it is told line by line."""
-    interrupt: signal.Signals = signal.SIGTERM
-    """The signal that asks it to end."""
+    ends_its_own: bool = False
+    """When it is interrupted, it ends in good order what it started."""
 
 
 class Step:
@@ -60,7 +61,7 @@ class Step:
 
     def __init__(self, plan: Plan, *, say: Callable[[str], None], ended: Callable[[StepEnd], None]) -> None:
         """Raises `Missing` if it cannot be started."""
-        self._ended, self._interrupt = ended, plan.interrupt
+        self._ended, self._ends_its_own = ended, plan.ends_its_own
         self._kept: list[str] = []
         self._before = _usage()
         self._done = threading.Event()
@@ -83,10 +84,10 @@ class Step:
     def cut(self) -> None:
         """End it and everything that it started: asked first, killed soon after. Does not wait."""
         started = _descendants(self._process.pid)
-        for one in started if self._interrupt is signal.SIGTERM else ():
+        for one in () if self._ends_its_own else started:
             with contextlib.suppress(psutil.Error):
                 one.terminate()
-        self._process.send_signal(self._interrupt)
+        self._process.send_signal(signal.SIGINT)
         threading.Thread(target=self._kill_soon, args=(started,), daemon=True).start()
 
     def wait(self, seconds: float) -> bool:
@@ -94,8 +95,14 @@ class Step:
         return self._done.wait(seconds)
 
     def _kill_soon(self, started: list[psutil.Process]) -> None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE_SECONDS)
+        if not self._ends_its_own:
+            psutil.wait_procs(started, timeout=_GRACE_SECONDS)
+            end_all(started)
+        end = time.monotonic() + _GRACE_SECONDS
+        while not self._done.wait(_TURN_SECONDS) and time.monotonic() < end:
+            # The gate hears none while its command runs, and would then judge a run that is void anyway.
+            if not self._ends_its_own:
+                self._process.send_signal(signal.SIGINT)
         if self._process.poll() is None:
             self._process.kill()
         end_all([*started, *self._left_behind()])
