@@ -8,6 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 FOLDERS_READ = ("-fplugin=", "-fprofile-use=", "-fauto-profile=", "-fprofile-instr-use=")
 """Options of gcc and clang whose value may be a folder of files that they read."""
 
+_WRITTEN = (
+    "-Map", "--Map", "-MF", "-o", "--dependency-file", "--out-implib", "-dumpdir", "-dumpbase", "-fdump-",
+    "-fprofile-generate", "-fprofile-dir", "-ftime-trace", "-fopt-info", "-fsave-optimization-record",
+)  # fmt: skip
+"""Options whose value is a file that the command itself writes."""
+
 _LONG = {
     "--compiler-options": "-Xcompiler",
     "--linker-options": "-Xlinker",
@@ -55,8 +61,11 @@ def files_named(arguments: Sequence[str]) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for words in _by_tool(arguments)[1].values():
-        for word in words:
+        for before, word in zip(("", *words), words, strict=False):
             name = word.partition("=")[2] if word.startswith("-") else word
+            written = word if word.startswith("-") else before
+            if written.startswith(_WRITTEN):
+                continue
             if name and not name.startswith("@"):
                 found.setdefault(name)
     return tuple(found)

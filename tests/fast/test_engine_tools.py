@@ -154,6 +154,11 @@ def test_what_may_be_a_file_in_words_that_are_handed_on_is_named():
     assert files_named((*words, "-Xlinker", "-T,script.ld")) == ("my/specs", "./p.so", "c++17", "script.ld")
 
 
+def test_what_the_command_itself_writes_is_no_input():
+    linker = ("-Xlinker", "-Map=a.map,-Map,b.map", "-Xlinker", "--dependency-file=d")
+    assert files_named((*linker, "-Xcompiler", "-fdump-tree-all=c")) == ()
+
+
 def test_the_words_of_nvccs_variables_count_as_well():
     surroundings = dataclasses.replace(
         SURROUNDINGS, honoured=(("NVCC_APPEND_FLAGS", "-optf 'a b.rsp' -Xptxas -optf,p.opt"),)

@@ -314,7 +314,8 @@ def test_a_tool_that_the_path_gives_in_the_place_of_nvccs_own_is_looked_at(tree)
 def test_files_that_options_of_the_host_compiler_read_are_inputs(tree):
     tree.write("d/my.specs", "*cc1plus_options:\n+ -DSPECS=1\n\n")
     tree.write("src/host.cu", 'extern "C" int f() { return 1; }\n')
-    flags = 'flags = ["-Xcompiler", "-specs=d/my.specs,-fprofile-use=d/profile"]\n'
+    words = '"-specs=d/my.specs,-fprofile-use=d/profile", "-Xlinker", "-Map=d/list.map"'
+    flags = f'flags = ["-Xcompiler", {words}]\n'
     tree.write("manifests/targets.toml", f"schema = 1\n{LIBRARY}{flags}")
     assert tree.results() == {"host": "built"}
     assert tree.findings() == {"host": set()}
