@@ -180,6 +180,18 @@ print(time.perf_counter() - began, asked, size / 1e6, len(tools.components))
 """
 
 
+ENGINE = """
+import resource, sys, time
+from orchestrator.cli import main
+sys.argv = ["freshproof", "build", "-j", sys.argv[1]]
+try:
+    main()
+finally:
+    ran = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(time.process_time(), ran.ru_utime + ran.ru_stime, file=sys.stderr)
+"""
+
+
 def told(code: str, runs: int, **where: Any) -> list[float]:
     """What a program in a process of its own prints, as medians of several runs."""
     rows = []
@@ -208,8 +220,8 @@ def generate_kernels(root: Path, count: int) -> None:
 def measure_overhead(root: Path, count: int, jobs: int) -> None:
     """The engine's part of a full build with a real nvcc: beside the same commands run plainly, by turns."""
     generate_kernels(root, count)
-    engine = [sys.executable, "-m", "orchestrator", "build", "-j", str(jobs)]
-    plan = subprocess.run([*engine[:4], "--plan", "--json"], cwd=root, check=True, capture_output=True)
+    question = [sys.executable, "-m", "orchestrator", "build", "--plan", "--json"]
+    plan = subprocess.run(question, cwd=root, check=True, capture_output=True)
     actions = json.loads(plan.stdout)["actions"]
 
     def plainly(action: dict[str, Any]) -> None:
@@ -228,7 +240,9 @@ def measure_overhead(root: Path, count: int, jobs: int) -> None:
             with ThreadPoolExecutor(jobs) as pool:
                 list(pool.map(plainly, actions))
         else:
-            subprocess.run(engine, cwd=root, check=True, stdout=subprocess.DEVNULL)
+            done = subprocess.run(
+                [sys.executable, "-c", ENGINE, str(jobs)], cwd=root, check=True, capture_output=True
+            )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds[name] = time.perf_counter() - began
         processor[name] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -238,6 +252,10 @@ def measure_overhead(root: Path, count: int, jobs: int) -> None:
             f"{count} kernels, -j{jobs}, {unit}: nvcc alone {found['plain']:.2f} s, "
             f"build {found['engine']:.2f} s: {more:+.1%}"
         )
+    own, ran = map(float, done.stderr.split()[-2:])
+    print(
+        f"{count} kernels, processor: the engine itself {own:.2f} s, what it ran {ran:.2f} s: {own / ran:.1%}"
+    )
 
 
 def main() -> None:
