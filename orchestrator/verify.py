@@ -49,6 +49,7 @@ _REMEDIES = {
     "text-absent": "see `freshproof inspect --find`; or take the text out of `texts-present`",
 }
 _SHF_EXECINSTR = 4
+_CODES = re.compile(r"\bcode=\[?((?:(?:sm|compute|lto)_\d+[af]?,?)+)")
 
 
 @dataclass(slots=True)
@@ -143,8 +144,25 @@ def _architectures(contents: _Contents, target: Target, arch: str | None) -> Ite
     told = ", ".join(there) or "no machine code"
     if arch is not None and target.kind is not Kind.PTX:
         yield _observation(target.name, "arch-differs", arch, arch if arch in there else told)
+    for wanted in _named_architectures(target):
+        present = wanted in there or wanted in {_virtual(ptx) for ptx in contents.ptx}
+        yield _observation(target.name, "arch-differs", wanted, wanted if present else told)
     for wanted in target.expect.archs:
         yield _observation(target.name, "arch-missing", wanted, wanted if wanted in there else told)
+
+
+def _named_architectures(target: Target) -> Iterator[str]:
+    """What the target's own ``-gencode`` flags name: machine code, and PTX where nothing is linked."""
+    kinds = ("sm", "compute") if target.kind in (Kind.FATBIN, Kind.OBJECT) else ("sm",)
+    if any(word in ("-dlto", "--dlink-time-opt") for word in target.flags):
+        return  # the device link makes the machine code
+    found = (name for word in target.flags for codes in _CODES.findall(word) for name in codes.split(","))
+    yield from (name for name in dict.fromkeys(found) if name.partition("_")[0] in kinds)
+
+
+def _virtual(ptx: Ptx) -> str:
+    """``compute_90`` of text for ``sm_90``."""
+    return ptx.target.partition(",")[0].strip().replace("sm_", "compute_")
 
 
 def _stamp(contents: _Contents, target: Target, recorded: str) -> Observation:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from orchestrator.audit import Audit, originals_of, search
 from orchestrator.cli.object_tables import add_row, new_table, print_table, shown
-from orchestrator.cli.terminal import items_progress, result_console
+from orchestrator.cli.terminal import FileName, items_progress, result_console
 from orchestrator.copies import CopyState, Group
 from orchestrator.errors import AnswerIsNo, ConfigurationError, Undecided
 from orchestrator.gate import admit
@@ -27,10 +27,8 @@ _SHORT = 12
 
 
 @click.command(short_help="Find every copy of your targets' code, and which one would run.")
-@click.argument("folders", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--program", "programs", multiple=True, type=click.Path(path_type=Path), help="Ask what it uses."
-)
+@click.argument("folders", nargs=-1, type=FileName())
+@click.option("--program", "programs", multiple=True, type=FileName(), help="Ask what it uses.")
 @click.option("--processes", is_flag=True, help="Look into running processes, too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 def command(folders: tuple[Path, ...], programs: tuple[Path, ...], processes: bool, as_json: bool) -> int:

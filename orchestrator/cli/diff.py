@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from orchestrator.cli.object_tables import add_row, new_table, number, print_table, shown, spills
-from orchestrator.cli.terminal import bytes_progress, result_console
+from orchestrator.cli.terminal import FileName, bytes_progress, result_console
 from orchestrator.object_files import member_opener, open_object, reading
 from orchestrator.objects.compare import Change, Difference, Holdings, KernelChange, Memory, compare, hold
 from orchestrator.objects.demangle import demangle
@@ -25,8 +25,8 @@ _MOST_SECTIONS = 12
 
 
 @click.command(short_help="Compare two builds: kernels, host code, texts.")
-@click.argument("before", type=click.Path(path_type=Path))
-@click.argument("after", type=click.Path(path_type=Path))
+@click.argument("before", type=FileName())
+@click.argument("after", type=FileName())
 @click.option("--all", "every", is_flag=True, help="Show the kernels that are the same, too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 def command(before: Path, after: Path, every: bool, as_json: bool) -> int:

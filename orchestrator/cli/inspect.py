@@ -14,7 +14,7 @@ from rich.console import Console
 from orchestrator.cli.failure import error_lines
 from orchestrator.cli.object_tables import code_table, kernel_table, print_table, ptx_table, shown
 from orchestrator.cli.safe_text import one_line
-from orchestrator.cli.terminal import bytes_progress, result_console
+from orchestrator.cli.terminal import FileName, bytes_progress, result_console
 from orchestrator.errors import AnswerIsNo, FreshproofError, Undecided
 from orchestrator.object_files import member_opener, open_object, reading
 from orchestrator.objects.contents import DEVICE_FORMS, Form, form_of, walk
@@ -30,7 +30,7 @@ _MOST_HITS = 1000
 
 
 @click.command(short_help="Show what is in files that hold CUDA code.")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=FileName())
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 @click.option("--find", "sought", metavar="TEXT", help="Look for TEXT or /REGEX/ everywhere, unpacked.")
 @click.option("--kernels", is_flag=True, help="Show every kernel, even of a large library.")

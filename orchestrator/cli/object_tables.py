@@ -112,7 +112,7 @@ def kernel_table(pieces: Sequence[PieceSummary]) -> Table:
             number(one.registers),
             spills(one),
             number(one.frame),
-            number(one.stack),
+            ">=" + number(one.stack) if one.recursive and one.stack is not None else number(one.stack),
             number(one.shared),
             number(one.constant),
             threads(one),

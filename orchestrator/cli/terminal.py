@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
@@ -40,6 +42,19 @@ def error_console() -> Console:
     """The same on standard error, for what is said beside another program's output."""
     plain = not sys.stderr.isatty()
     return _Console(stderr=True, highlight=False, soft_wrap=plain, width=_FILE_WIDTH if plain else None)
+
+
+class FileName(click.Path):
+    """A path on the command line; an empty word is none, though it would read as this folder."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path; a usage error if there is none."""
+        if value == "":
+            self.fail("an empty word is no name of a file", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @contextmanager

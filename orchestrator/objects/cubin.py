@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from orchestrator.objects.elf import EM_CUDA, ET_REL, SHT_NOBITS, SHT_NOTE, Elf, Symbol, read_elf
-from orchestrator.objects.function import Function, read_functions
+from orchestrator.objects.function import SM_SHIFT_SINCE_ABI, Function, read_functions
 from orchestrator.objects.stamp import Stamp, read_stamps
 from orchestrator.objects.window import Bytes, Malformed, inside, printable
 
@@ -20,7 +20,6 @@ _TOOL_NOTE, _CUDA_NOTE = 2000, 1000
 _TOOL_WORDS = struct.Struct("<6I")
 _CONSTANT = ".nv.constant3"
 _GLOBAL = (".nv.global", ".nv.global.init")
-_SM_SHIFT_SINCE_ABI = 8  # from this ABI version on, the SM number stands in bits 8-15 of e_flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ def read_cubin(data: Bytes, told_arch: str | None = None) -> Cubin:
 
 def _arch(elf: Elf, tools: tuple[Tool, ...], told_arch: str | None) -> str:
     """``sm_NN``, with the letter of an architecture-specific (a) or family-specific (f) build where noted."""
-    number = elf.flags >> 8 & 0xFF if elf.abi_version >= _SM_SHIFT_SINCE_ABI else elf.flags & 0xFF
+    number = elf.flags >> 8 & 0xFF if elf.abi_version >= SM_SHIFT_SINCE_ABI else elf.flags & 0xFF
     for tool in tools:
         told = re.search(rf"-arch[ =](sm_{number}[af]?)\b", tool.options)
         if told:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from orchestrator.objects import nvinfo
+from orchestrator.objects.calls import Calls, Inner, inner_functions, recurses_inside, uses_stack
 from orchestrator.objects.demangle import demangle
 from orchestrator.objects.elf import STT_FUNC, Elf, Section, Symbol
 from orchestrator.objects.window import Malformed, inside
@@ -19,6 +20,9 @@ _PARAMETER = struct.Struct("<IHHI")
 _ENTRY_POINT = 0x10  # st_other of a kernel
 _MARKS_SINCE = 130  # first toolkit (13.0) seen to mark every spill
 _SPILL = 1
+_WIDE_INSTRUCTIONS_SINCE = 70
+SM_SHIFT_SINCE_ABI = 8
+"""From this ABI version on, the SM number stands in bits 8-15 of e_flags."""
 _TOLD = frozenset(
     {
         nvinfo.MAX_THREADS,
@@ -51,8 +55,9 @@ class Function:
     from sm_90 on), as cuobjdump counts it. ``max_registers`` is the limit that ptxas worked to: the launch
     bounds' least number of blocks goes into it, which a cubin does not hold by itself. ``cluster`` is the
     size of a cluster that the source fixes, ``max_cluster`` the largest that its bounds allow. ``frame`` is
-    the function's own part of the stack; ``stack`` is that with all that it calls, known once linked.
-    ``spill_stores`` and ``spill_loads`` are what ptxas prints; ``None`` when the object does not tell.
+    the function's own part of the stack; ``stack`` is that with all that it calls, known once linked, and no
+    more than a beginning if the code is ``recursive``. ``spill_stores`` and ``spill_loads`` are what ptxas
+    prints, with those of functions called inside; ``None`` when the object does not tell.
     """
 
     name: str
@@ -63,6 +68,7 @@ class Function:
     stack: int | None
     spill_stores: int | None
     spill_loads: int | None
+    recursive: bool
     shared: int
     constant: int
     max_threads: tuple[int, int, int] | None
@@ -86,12 +92,13 @@ def read_functions(elf: Elf, symbols: tuple[Symbol, ...], toolkit: int | None) -
     """
     sections = {section.name: section for section in elf.sections}
     measures = _Measures(elf, symbols)
+    called = _Called(elf, symbols)
     entries = {symbol.name: symbol for symbol in symbols if symbol.type == STT_FUNC and symbol.section}
     for section in elf.sections:
         name = section.name.removeprefix(".text.")
         symbol = entries.get(name)
         if name != section.name and symbol is not None and symbol.section == section.number:
-            yield _function(elf, symbol, section, sections, measures, toolkit)
+            yield _function(elf, symbol, section, sections, measures, called, toolkit)
 
 
 class _Measures:
@@ -117,12 +124,55 @@ class _Measures:
                     by_attribute[item.attribute][symbols[index].name] = value
 
 
+class _Called:
+    """Code whose spills ptxas does not mark: functions inside of kernels, and device functions."""
+
+    def __init__(self, elf: Elf, symbols: tuple[Symbol, ...]) -> None:
+        number = elf.flags >> 8 & 0xFF if elf.abi_version >= SM_SHIFT_SINCE_ABI else elf.flags & 0xFF
+        self.narrow = number < _WIDE_INSTRUCTIONS_SINCE
+        """Older code has other instructions, which are not read here."""
+        self._by_section = inner_functions(symbols)
+        several = any(len(found) > 1 for found in self._by_section.values())
+        kernels = sum(bool(one.other & _ENTRY_POINT) for one in symbols)
+        if self.narrow or not (several or len(self._by_section) > kernels):
+            self.recursive: frozenset[str] = frozenset()
+            return
+        calls = Calls(elf, symbols)
+        circles = [
+            symbol.name
+            for symbol in symbols
+            if symbol.type == STT_FUNC and symbol.section and self._is_circle(elf, symbol, calls)
+        ]
+        self.recursive = calls.endless(circles)
+
+    def _is_circle(self, elf: Elf, symbol: Symbol, calls: Calls) -> bool:
+        section = elf.sections[symbol.section]
+        if section.name != f".text.{symbol.name}":
+            return False
+        sites = calls.sites.get(symbol.section, set())
+        return recurses_inside(elf.body(section), self.inner(symbol, section), sites)
+
+    def inner(self, symbol: Symbol, text: Section) -> list[Inner]:
+        """Stretches of a section that are not a kernel's own."""
+        if not symbol.other & _ENTRY_POINT:
+            return [Inner(0, text.size)]
+        found = self._by_section.get(symbol.section, ())
+        return [stretch for name, stretch in found if name != symbol.name]
+
+
+def _marked(items: list[nvinfo.Item]) -> frozenset[int]:
+    """Offsets of the instructions that ptxas marks as spilling."""
+    words = [word for item in items if item.attribute == nvinfo.ANNOTATIONS for word in item.words()]
+    return frozenset(at for kind, at in zip(words[::2], words[1::2], strict=False) if kind == _SPILL)
+
+
 def _function(
     elf: Elf,
     symbol: Symbol,
     text: Section,
     sections: Mapping[str, Section],
     measures: _Measures,
+    called: _Called,
     toolkit: int | None,
 ) -> Function:
     name = symbol.name
@@ -132,7 +182,11 @@ def _function(
         with inside(f"section {own.name}", own.offset):
             items = list(nvinfo.read_items(elf.body(own), _TOLD))
     registers, frame = measures.registers.get(name), measures.frame.get(name)
-    spills = _spills(elf.body(text), items, frame, toolkit)
+    code = elf.body(text)
+    spills = _spills(code, items, frame, toolkit)
+    inner = called.inner(symbol, text)
+    if inner and (called.narrow or uses_stack(code, inner, _marked(items))):
+        spills = None, None
     values = {item.attribute: item for item in items}
     limit = values.get(nvinfo.MAX_REGISTERS)
     largest = values.get(nvinfo.MAX_CLUSTER)
@@ -146,6 +200,7 @@ def _function(
         stack=measures.stack.get(name),
         spill_stores=spills[0],
         spill_loads=spills[1],
+        recursive=name in called.recursive,
         shared=_size(sections, f".nv.shared.{name}"),
         constant=_size(sections, f".nv.constant0.{name}"),
         max_threads=_triple(values.get(nvinfo.MAX_THREADS)),

@@ -128,6 +128,13 @@ def test_find_of_nothing_is_a_wrong_word(text: str) -> None:
         invoke("inspect", "--find", text, OBJECTS / "sm_90.cubin")
 
 
+@pytest.mark.parametrize("command", [["inspect", ""], ["diff", "", "x"], ["audit", ""]])
+def test_an_empty_word_is_no_file(command: list[str]) -> None:
+    result = CliRunner().invoke(cli, command)
+    assert result.exit_code == 2
+    assert "an empty word is no name of a file" in result.stderr
+
+
 def test_find_in_a_damaged_file_is_no_answer(tmp_path: Path) -> None:
     """Though nothing of the text is in its bytes."""
     data = (OBJECTS / "sm_90.cubin").read_bytes()

@@ -208,6 +208,22 @@ def test_only_ptx_is_no_machine_code() -> None:
     assert set(found) == {"arch-differs", "registers-over"}
 
 
+@pytest.mark.parametrize(
+    ("flags", "missing"),
+    [
+        (("-gencode", "arch=compute_90,code=sm_90", "-gencode=arch=compute_90,code=compute_90"), []),
+        (("--generate-code=arch=compute_90,code=[sm_90,compute_90]",), []),
+        (("-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90,code=sm_90"), ["sm_80"]),
+        (("-gencode", "arch=compute_80,code=[compute_80,sm_90]"), ["compute_80"]),
+        (("-gencode", "code=sm_100a,arch=compute_100a"), ["sm_100a"]),
+    ],
+)
+def test_architectures_that_flags_name_are_there(flags: tuple[str, ...], missing: list[str]) -> None:
+    target = replace(demanding(Kind.FATBIN), flags=flags)
+    found = findings(load("none.fatbin"), target, None)
+    assert [(f.code, f.recorded) for f in found] == [("arch-differs", name) for name in missing]
+
+
 def test_what_is_sealed_is_unproven_and_never_passed() -> None:
     target = demanding(Kind.FATBIN, kernels=("gone",), texts_absent=("pin_xyz",), texts_present=("pin_xyz",))
     states = {f.code: f.state for f in findings(load("lto.fatbin"), target, "sm_80") if "stamp" not in f.code}

@@ -147,6 +147,46 @@ def test_ptxas_says_the_same(tmp_path: Path, arch: str) -> None:
     assert expected["spills"][2] > 0
 
 
+CALLED = """
+__device__ __noinline__ float again(float *p, int n) {
+    float r[40];
+    #pragma unroll
+    for (int i = 0; i < 40; i++) r[i] = p[i * 32 + n];
+    float s = n > 0 ? again(p + 1, n - 1) : 0.f;
+    #pragma unroll
+    for (int i = 0; i < 40; i++) s += r[i] * r[(i + 7) % 40];
+    return s;
+}
+__device__ __noinline__ float once(float x) { return x * x + 1; }
+extern "C" __global__ void spilling(float *p, int n) { p[threadIdx.x] = again(p, n); }
+extern "C" __global__ void clean(float *p, int n) { p[threadIdx.x] = once(p[n]); }
+"""
+
+
+@pytest.mark.parametrize("mode", ["whole", "relocatable", "linked"])
+def test_spills_of_called_functions_are_never_none(tmp_path: Path, mode: str) -> None:
+    """ptxas marks those of kernels alone, and counts no stack of a recursion: unknown is not zero."""
+    (tmp_path / "called.cu").write_text(CALLED)
+    flags = {"whole": ["-cubin"], "relocatable": ["-cubin", "-rdc=true"], "linked": ["-c", "-rdc=true"]}
+    told = nvcc(tmp_path, *flags[mode], "-arch=sm_90", "-Xptxas=-v", "called.cu", "-o", "called")
+    assert re.search(r"[1-9]\d* bytes spill stores", told)
+    if mode == "linked":
+        shutil.move(tmp_path / "called", tmp_path / "called.o")
+        nvcc(tmp_path, "-dlink", "-cubin", "-arch=sm_90", "called.o", "-o", "called")
+    functions = {one.name: one for one in read_cubin((tmp_path / "called").read_bytes()).functions}
+    unknown = {name for name, one in functions.items() if one.spill_stores is None}
+    recursive = {name for name, one in functions.items() if one.recursive}
+    name = "_Z5againPfi"
+    assert unknown == ({"spilling"} if mode == "whole" else {name})
+    assert recursive == ({"spilling"} if mode == "whole" else {"spilling", name})
+    assert (functions["clean"].spill_stores, functions["clean"].recursive) == (0, False)
+    target = Target("called", Kind.CUBIN, ("called.cu",), expect=Expectations(no_spills=True))
+    observed = observe_contents((tmp_path / "called").read_bytes(), target, "0" * 64, None)
+    assert [(o.code, o.observed) for o in observed if o.code == "spills"] == [("spills", None)]
+    shown = freshproof(tmp_path, "inspect", "called").stdout
+    assert re.search(r"^spilling .*>=\d", shown, re.MULTILINE) or mode == "relocatable"
+
+
 BOUNDS = """
 extern "C" __global__ void __launch_bounds__(256, BLOCKS, 4) bounded(int *p) { *p = 1; }
 extern "C" __global__ void __cluster_dims__(2, 1, 1) clustered(int *p) { *p = 2; }
