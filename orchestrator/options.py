@@ -39,6 +39,8 @@ def added_words(environment: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 def options_files(arguments: Sequence[str]) -> tuple[str, ...]:
     """Files of further options that a command names, for nvcc itself or for a tool behind it."""
+    if not any("@" in word or "opt" in word for word in arguments):
+        return ()
     found: dict[str, None] = {}
     own, by_tool = _by_tool(arguments)
     for words in (own, *by_tool.values()):
