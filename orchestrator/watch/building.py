@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.build import Built, Outcome, Progress, Result, build, build_digests
@@ -38,15 +38,36 @@ class Report:
     """The result, why there is none, or nothing if it was cut off."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Order:
+    names: tuple[str, ...]
+    before: Mapping[str, Manifest]
+    unproven: Container[str]
+    runner: Runner
+
+    def may_be_lost(self, outcome: Outcome) -> bool:
+        """Whether a target may be unproven only since a file that it read was deleted while it was built:
+        what a compile names and nobody finds is not looked for again, unless it is built once more.
+        """
+        if outcome.target in self.unproven:
+            return False
+        return outcome.seconds > 0 or outcome.target in self.names
+
+
+def _joined(first: Built, second: Built) -> Built:
+    """The answer after some targets were built a second time."""
+    later = {outcome.target: outcome for outcome in second.outcomes}
+    outcomes = tuple(later.get(outcome.target, outcome) for outcome in first.outcomes)
+    return Built(first.situation, outcomes, {**first.manifests, **second.manifests})
+
+
 class Builder:
     """Runs one build at a time."""
 
     def __init__(self, workspace: Workspace, environ: Mapping[str, str], report: Report) -> None:
         self._workspace, self._environ, self._report = workspace, environ, report
         self._digests = build_digests(workspace)
-        self._orders: queue.SimpleQueue[tuple[tuple[str, ...], Mapping[str, Manifest], Runner]] = (
-            queue.SimpleQueue()
-        )
+        self._orders: queue.SimpleQueue[_Order] = queue.SimpleQueue()
         self._runner = Runner()
         self._idle = threading.Event()
         self._idle.set()
@@ -54,11 +75,15 @@ class Builder:
         self._held: dict[str, tuple[str, Holdings]] = {}
         threading.Thread(target=self._work, name="build", daemon=True).start()
 
-    def start(self, names: Sequence[str], before: Mapping[str, Manifest]) -> None:
-        """Build these targets (all if none is named); ``before`` is what was recorded of them."""
+    def start(
+        self, names: Sequence[str], before: Mapping[str, Manifest], unproven: Container[str] = frozenset()
+    ) -> None:
+        """Build these targets (all if none is named); ``before`` is what was recorded of them. Those of
+        ``unproven`` are known to be so.
+        """
         self._runner = Runner()
         self._idle.clear()
-        self._orders.put((tuple(names), dict(before), self._runner))
+        self._orders.put(_Order(tuple(names), dict(before), unproven, self._runner))
 
     def cut(self) -> None:
         """End the commands that are running, and start no more; the end is reported as usual."""
@@ -74,19 +99,19 @@ class Builder:
 
     def _work(self) -> None:
         while True:
-            names, before, runner = self._orders.get()
+            order = self._orders.get()
             self._idle.clear()
             answer: Built | Exception | None
             try:
-                answer = self._build(names, before, runner)
+                answer = self._build(order)
             except Exception as error:
-                cut = runner.stopped and isinstance(error, FreshproofError)
+                cut = order.runner.stopped and isinstance(error, FreshproofError)
                 answer = None if cut else error
             self._waits = False
             self._idle.set()
             self._report.ended(answer)
 
-    def _build(self, names: Sequence[str], before: Mapping[str, Manifest], runner: Runner) -> Built:
+    def _build(self, order: _Order) -> Built:
         planned = False
 
         def note(text: str) -> None:
@@ -106,14 +131,22 @@ class Builder:
         progress = Progress(
             note=note, situated=on_planned, started=self._report.started, ended=self._report.outcome
         )
-        built = build(
-            self._workspace, names, self._environ, progress=progress, runner=runner, digests=self._digests
-        )
+
+        def run(names: Sequence[str], *, force: bool) -> Built:
+            return build(
+                self._workspace, names, self._environ, force=force, progress=progress,
+                runner=order.runner, digests=self._digests,
+            )  # fmt: skip
+
+        built = run(order.names, force=False)
+        lost = [o.target for o in built.outcomes if o.result is Result.UNPROVEN and order.may_be_lost(o)]
+        if lost and not order.runner.stopped:
+            built = _joined(built, run(lost, force=True))
         for outcome in built.outcomes:
-            if runner.stopped:
+            if order.runner.stopped:
                 break
             if outcome.result is Result.BUILT:
-                self._tell_code(outcome, before.get(outcome.target), built.manifests[outcome.target])
+                self._tell_code(outcome, order.before.get(outcome.target), built.manifests[outcome.target])
         return built
 
     def _tell_code(self, outcome: Outcome, old: Manifest | None, new: Manifest) -> None:

@@ -204,7 +204,8 @@ class Session:
                 return
         else:
             names = self._checks.selection()
-        self._builder.start(names, known.manifests)
+        settled = known.unproven.keys() - order.due.names
+        self._builder.start(names, known.manifests, settled)
 
     def _build_ended(self, answer: Built | Exception | None) -> None:
         known = self._knowledge

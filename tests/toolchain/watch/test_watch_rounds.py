@@ -357,3 +357,16 @@ def test_a_bench_that_is_refused_or_breaks_says_why_and_the_watch_goes_on(real, 
     assert "command" not in kinds(events)
     (real / "inc" / "v.cuh").write_text("#define V 4\n")
     assert one.built(one.round(good=False)) == {"k": "built"}
+
+
+def test_a_header_deleted_while_it_is_compiled_with_leaves_nothing_unproven(tree, watch):
+    """Both attempts of a build name it, and it is gone: only another build shows that it is not needed."""
+    it = tree(1, 1)
+    one = watch(it.root, path=it.path)
+    one.round(good=True)
+    (it.toolkit / "GHOSTS").write_text("2\n")
+    (it.root / "inc" / "hall.cuh").write_text("// new\n")
+    events = one.round(good=True)
+    assert [event["result"] for event in events if event["event"] == "built"] == ["unproven", "built"]
+    assert it.run("gate").returncode == 0
+    assert it.artifacts() == it.clean_artifacts()
