@@ -1,6 +1,6 @@
 """What a watch says: of kernels, and of each event, in the words that an engineer reads."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -9,11 +9,14 @@ from orchestrator.objects.function import Function
 from orchestrator.watch.code_change import IDENTICAL, change_lines
 from orchestrator.watch.words import lines_of, watching_text
 
+# Whatever else is known of a function, a watch is about these.
 FUNCTION = Function(
-    name="k", kernel=True, code_bytes=1024, registers=168, frame=0, stack=0, spill_stores=0, spill_loads=0,
-    shared=0, constant=0, max_threads=None, required_threads=None, max_registers=None, cluster=None,
-    max_cluster=None, barriers=0, parameters=(),
-)  # fmt: skip
+    **{
+        **{field.name: None for field in fields(Function)},
+        **{"name": "k", "kernel": True, "code_bytes": 1024, "registers": 168, "frame": 0, "stack": 0},
+        **{"spill_stores": 0, "spill_loads": 0, "shared": 0, "constant": 0, "barriers": 0, "parameters": ()},
+    }
+)
 NOTHING = Difference(
     identical=False, same=False, only_stamps=False, kernels=(), has_host=False, host=(), sealed=(), other=(),
     texts_added=(), texts_removed=(), stamps=(),
