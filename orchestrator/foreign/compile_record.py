@@ -18,6 +18,7 @@ from orchestrator.errors import BuildFailed, Missing
 from orchestrator.evidence import digest_tools
 from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.made import Content
+from orchestrator.foreign.outputs import TICK_NS
 from orchestrator.foreign.steps import Step, Tool
 from orchestrator.foreign.words import asking
 from orchestrator.meanwhile import ChangedMeanwhile
@@ -153,7 +154,7 @@ def _host_toolchain(step: Step) -> Toolchain:
 
 def _written_by(path: str, step: Step) -> bool:
     try:
-        return os.stat(path).st_mtime_ns >= step.event.started_ns
+        return os.stat(path).st_mtime_ns + TICK_NS >= step.event.started_ns
     except OSError:
         return False
 

@@ -19,7 +19,7 @@ class Event:
     pid: int
     parent: int
     started_ns: int
-    """By the clock that file systems stamp files with."""
+    """Files that were written before have earlier times, however coarse the clock that stamps them is."""
     folder: str
     program: str
     """Full path, links resolved; of a script, its interpreter."""

@@ -4,7 +4,7 @@
  * O_APPEND, so that records of parallel processes never mix:
  *
  *   "FPX1"  u32 size of what follows  then, each ended by NUL:
- *   pid, parent, start (ns of the file system's clock), folder, program, number of words, words...,
+ *   pid, parent, start (ns since 1970), folder, program, number of words, words...,
  *   settings (NAME=value)..., files of further words (@N=content, for word N)...
  *
  * and one when it ends by itself: the same with pid, time and exit code only. Files of further words are kept
@@ -117,7 +117,7 @@ static void add_words(struct text *to, int number, const char *name) {
 
 static uint64_t now_ns(void) {
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    clock_gettime(CLOCK_REALTIME, &now); /* never behind a file written before, whose time is that of a tick */
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 

@@ -41,7 +41,7 @@ def find_outputs(events: Sequence[Event]) -> tuple[Output, ...]:
                 written = os.stat(path).st_mtime_ns
             except OSError:
                 continue
-            if written >= step.event.started_ns and os.path.isfile(path):
+            if written + TICK_NS >= step.event.started_ns and os.path.isfile(path):
                 outputs.pop(path, None)
                 outputs[path] = Output(step, path, _doubt(step, path, written, events, moves))
     return tuple(outputs.values())

@@ -17,7 +17,8 @@ from orchestrator.foreign.made import Build
 from orchestrator.foreign.store import Store
 from orchestrator.model import Admission, Admitted, Kind, Link, State, Verdict
 
-OWN = Admission((Verdict("k", State.FRESH, (), ((Link.INPUTS, 1),)),), ())
+CUBIN = Admitted("k", Kind.CUBIN, "build/k.cubin", "sha256:k", "", "sha256:m", "sm_90")
+OWN = Admission((Verdict("k", State.FRESH, (), ((Link.INPUTS, 1),)),), (CUBIN,))
 EMPTY = Build("/p", ("true",), "/p")
 
 
