@@ -24,6 +24,7 @@ from orchestrator.objects.digests import file_digest
 from orchestrator.objects.stamp import TEXT_PREFIX
 from orchestrator.objects.traces import Traces, read_traces
 from orchestrator.objects.window import Malformed
+from orchestrator.targets import FILE
 
 _MAPPED_KINDS = frozenset({Kind.SHARED_LIBRARY, Kind.EXECUTABLE})
 _LOADED_KINDS = _MAPPED_KINDS | {Kind.CUBIN, Kind.FATBIN, Kind.PTX}
@@ -157,12 +158,13 @@ class _Look:
         self._originals = originals
         self._names = {Path(original.path).name: original for original in originals}
         self._files: dict[tuple[str, int, bool], _File] = {}
+        self._others: dict[str, bool] = {}
 
     def at(self, pid: int, program: str, mappings: Sequence[Mapping]) -> Iterator[Mapped]:
         """What one process maps of the targets' code."""
         for mapping in mappings:
             named = self._names.get(Path(mapping.path).name)
-            if named is None and not mapping.executable:
+            if (named is None and not mapping.executable) or self._is_anothers(Path(mapping.path)):
                 continue
             traces, readable = self._file(pid, mapping)
             claim = best_claim(Found(mapping.path, traces), self._originals) if traces else None
@@ -170,6 +172,15 @@ class _Look:
                 yield _mapped(pid, program, mapping, claim[0].target, claim[1])
             elif not readable:
                 yield from self._unreadable(pid, program, mapping)
+
+    def _is_anothers(self, path: Path) -> bool:
+        """Whether a file lies in another project, which has targets of its own, perhaps of the same names."""
+        folder = str(path.parent)
+        if folder not in self._others:
+            root = next((one for one in path.parents if (one / FILE).is_file()), None)
+            ours = root is None or any(Path(one.path).is_relative_to(root) for one in self._originals)
+            self._others[folder] = not ours
+        return self._others[folder]
 
     def _unreadable(self, pid: int, program: str, mapping: Mapping) -> Iterator[Mapped]:
         """A file whose bytes this user cannot get at: told by its name alone, if that tells anything."""
