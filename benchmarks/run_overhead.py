@@ -1,12 +1,12 @@
 """What `freshproof run` costs a build: the build alone, under the observer, and with the record made.
 
-    python benchmarks/run_overhead.py [units | kernels] [rounds]
+    python benchmarks/run_overhead.py [units | kernel] [rounds]
 
 A project of ``units`` CUDA sources and as many C++ sources, built by make from clean, alone and observed in
 turn; the medians are compared, by the clock and in processor time, which other work sways less.
 The record is told apart, and nvcc's own `-M` runs, which it holds. Then ``rounds`` rebuilds of the untouched
-tree, of which none may be called anything but fresh. With ``kernels`` the sources are three of this
-repository's, which take nvcc as long as real ones do.
+tree, of which none may be called anything but fresh. With ``kernel`` the source is one of this
+repository's, which takes nvcc as long as real ones do.
 """
 
 import os
@@ -38,14 +38,14 @@ liball.a: $(CUDA:.cu=.o) $(CXX_:.cpp=.obj)
 %.obj: %.cpp
 \tg++ -O1 -c $< -o $@
 """
-ROUNDS_OF_BUILDS = 5
-KERNELS = ("kernels_fr_bn254.cu", "kernels_fr_bls12_381.cu", "kernels_setup_bn254.cu")
+ROUNDS_OF_BUILDS = 3
+KERNEL = "kernels_fr_bn254.cu"
 
 
-def write_kernels(root: Path) -> None:
+def write_kernel(root: Path) -> None:
     shutil.copytree(Path(__file__).parents[1] / "cuda_src", root, dirs_exist_ok=True)
     for path in root.glob("*.cu"):
-        if path.name not in KERNELS:
+        if path.name != KERNEL:
             path.unlink()
     (root / "Makefile").write_text(MAKEFILE.replace("-arch=sm_90", "-arch=sm_90 -O3 -std=c++17"))
 
@@ -90,8 +90,8 @@ def observed_build(root: Path) -> Observed:
 def main(units: str = "6", rounds: str = "50") -> int:
     with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
         root = Path(os.path.realpath(folder))
-        if units == "kernels":
-            write_kernels(root)
+        if units == "kernel":
+            write_kernel(root)
         else:
             write_units(root, int(units))
         store = Store(root)
