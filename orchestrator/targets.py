@@ -17,6 +17,7 @@ from orchestrator.errors import ConfigurationError
 from orchestrator.kinds import RULES
 from orchestrator.model import Expectations, Kind, Project, Target, Workload
 from orchestrator.options import handed_on
+from orchestrator.owned_flags import find_owned
 from orchestrator.tomlline import Lines
 
 SCHEMA = 1
@@ -26,60 +27,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _ARCH = re.compile(r"auto|native|sm_[0-9]{2,3}[af]?")
 _SHELL = re.compile(r"[$`\"\\\x00-\x1f\x7f]")
 """nvcc hands names to ``sh`` between double quotes, where these characters act."""
-
-_OWNED_FLAGS: Mapping[str, str] = {
-    "-o": "the output's path carries its digest",
-    "--output-file": "the output's path carries its digest",
-    "-odir": "the output's path carries its digest",
-    "--output-directory": "the output's path carries its digest",
-    "-M": "the dependency list is written by every build",
-    "-MM": "the dependency list is written by every build",
-    "-MD": "the dependency list is written by every build",
-    "-MMD": "the dependency list is written by every build",
-    "-MF": "the dependency list is written by every build",
-    "-MT": "the dependency list is written by every build",
-    "-MP": "the dependency list is written by every build",
-    "-c": "the target's `kind` says it",
-    "-dc": "write `-rdc=true`; that it is compiled only, the target's `kind` says",
-    "--device-c": "write `-rdc=true`; that it is compiled only, the target's `kind` says",
-    "-dw": "the target's `kind` says it",
-    "--device-w": "the target's `kind` says it",
-    "--compile": "the target's `kind` says it",
-    "--cubin": "the target's `kind` says it",
-    "--fatbin": "the target's `kind` says it",
-    "--ptx": "the target's `kind` says it",
-    "--device-link": "the target's `kind` says it",
-    "--lib": "the target's `kind` says it",
-    "--shared": "the target's `kind` says it",
-    "--preprocess": "the target's `kind` says it",
-    "--x": "the target's `kind` says it",
-    "--dependency-output": "the dependency list is written by every build",
-    "--generate-dependencies": "the dependency list is written by every build",
-    "--generate-dependencies-with-compile": "the dependency list is written by every build",
-    "--help": "it compiles nothing",
-    "-h": "it compiles nothing",
-    "--version": "it compiles nothing",
-    "-V": "it compiles nothing",
-    "-cubin": "the target's `kind` says it",
-    "-fatbin": "the target's `kind` says it",
-    "-ptx": "the target's `kind` says it",
-    "-dlink": "the target's `kind` says it",
-    "-lib": "the target's `kind` says it",
-    "-shared": "the target's `kind` says it",
-    "-E": "the target's `kind` says it",
-    "-x": "the target's `kind` says it",
-    "--keep": "each build has a private folder",
-    "-keep": "each build has a private folder",
-    "--keep-dir": "each build has a private folder",
-    "-keep-dir": "each build has a private folder",
-    "-objtemp": "each build has a private folder",
-    "-run": "a build runs nothing",
-    "--run": "a build runs nothing",
-    "--dryrun": "use `freshproof build --plan`",
-    "-dryrun": "use `freshproof build --plan`",
-    "-arch": "set `arch`",
-    "--gpu-architecture": "set `arch`",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +122,18 @@ def parse_targets(text: str) -> Project:
     names = {t.name for t in targets}
     workloads = tuple(_workload(table, names) for table in root.tables("workload"))
     return Project(project.string("name") or "project", roots, targets, workloads)
+
+
+def _load(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        what, remedy = f"not valid TOML: {error}", "correct the line named"
+    except RecursionError:
+        what, remedy = "nested too deeply", "correct the arrays or tables in it"
+    except ValueError as error:  # a number or a date that Python cannot hold
+        what, remedy = f"holds a value that cannot be read: {error}", "correct it"
+    raise ConfigurationError(f"{FILE}: {what}", remedy=remedy)
 
 
 @functools.cache
@@ -314,12 +273,12 @@ def _flags(table: _Table) -> tuple[str, ...]:
 
 def owned_flag(flags: Sequence[str]) -> tuple[str, str] | None:
     """The first of ``flags`` that is the tool's to set, and why; `None` if there is none."""
+    found = find_owned(flags)
+    if found:
+        return found
     for flag in flags:
-        reason = _OWNED_FLAGS.get(flag.split("=", 1)[0])
-        if not reason and flag.startswith("-o") and not flag.startswith("-opt"):
-            reason = _OWNED_FLAGS["-o"]
-        if reason:
-            return flag, reason
+        if flag.startswith("-o") and not flag.startswith("-opt"):  # with its value in one word
+            return flag, "the output's path carries its digest"
     if "-wrapper" in handed_on(flags):
         return "-wrapper", "programs run by a wrapper of gcc's cannot be followed"
     return None

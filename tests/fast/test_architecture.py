@@ -18,8 +18,9 @@ PRODUCT = ORCHESTRATOR + PROVER
 
 PURE = {
     "attribution", "canonical", "copies", "depfile", "device_link", "errors", "first_targets",
-    "freshness", "kinds", "lookup", "manifest", "model", "options", "plan", "protocol", "report", "samples",
-    "spans", "stamp", "stats", "targets", "tomlline", "verdict_report", "verify", "workloads",
+    "freshness", "kinds", "lookup", "manifest", "model", "options", "owned_flags", "plan", "protocol",
+    "report", "samples", "spans", "stamp", "stats", "targets", "tomlline",
+    "verdict_report", "verify", "workloads",
 }  # fmt: skip
 PURE_FOREIGN = {
     "architectures", "events", "lists", "made", "provenance", "report", "sources", "steps", "variables",
