@@ -193,7 +193,8 @@ class Recorder:
                 written, digest = 0, None
             if path in step.outputs:
                 continue
-            own = compiles_too and path in step.internal and path not in known
+            passing = path in step.passing or (compiles_too and path in step.internal)
+            own = passing and path not in known
             if digest is None:
                 if not own:
                     doubts.append(f"{path}: is gone, so what went into the product is not known")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 
 from orchestrator.foreign.events import Event
 from orchestrator.foreign.words import (
@@ -65,6 +66,8 @@ class Step:
     """The script behind which the tool was run."""
     internal: frozenset[str] = frozenset()
     """Those of ``objects`` that its command does not name: its own, or found by a library's name."""
+    passing: frozenset[str] = frozenset()
+    """What programs that the tool started were told to write, such as nvcc's device link of a link."""
     unresolved: tuple[str, ...] = ()
     """Libraries of the link that are nowhere now."""
     ended_badly: str = ""
@@ -158,6 +161,7 @@ def _step(
         reads_ns=min((e.started_ns for e in family if _name(e) in _READERS), default=event.started_ns),
         ended_ns=own[-1].ended_ns,
         internal=frozenset(objects) - frozenset(explicit),
+        passing=frozenset(_full(event.folder, _written_by([e for e in family if e.pid != event.pid]))),
         unresolved=unresolved,
         wrapper=_wrapper(events[launcher], event) if launcher is not None else "",
         ended_badly=_badly(own[-1]),
@@ -177,6 +181,11 @@ def _link_of(
     folder = links[-1].folder
     linked = read_ld(links[-1].argv, lambda name: exists(posixpath.join(folder, name)))
     return replace(linked, objects=_full(folder, linked.objects), tried=_full(folder, linked.tried))
+
+
+def _written_by(family: Sequence[Event]) -> tuple[str, ...]:
+    """What the programs that a driver started were told to write: each behind its own ``-o``."""
+    return tuple(after for e in family for word, after in pairwise(e.argv) if word == "-o")
 
 
 def _full(folder: str, names: Sequence[str]) -> tuple[str, ...]:

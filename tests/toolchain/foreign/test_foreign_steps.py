@@ -168,3 +168,25 @@ def test_code_that_is_assembled_and_embedded_by_hand(bare):
     assert "k.cu: its content changed" in project.gate().stdout
     project.run("make", "k.cubin")
     assert "k.fatbin was made with an older k.cubin" in project.gate().stdout
+
+
+def test_what_nvcc_links_of_ready_objects_is_as_fresh_as_they_are(bare):
+    """nvcc makes a device link of its own on the way, and removes it."""
+    call = "__device__ int f(int a);\n__global__ void k(int *p) { *p = f(*p); }\n"
+    makefile = """\
+libk.so: f.o k.o
+\tnvcc -arch=sm_90 -rdc=true -shared -o $@ f.o k.o
+%.o: %.cu
+\tnvcc -arch=sm_90 -rdc=true -Xcompiler -fPIC -c $< -o $@
+"""
+    files = {"f.cu": "__device__ int f(int a) { return a + 1; }\n", "k.cu": call, "Makefile": makefile}
+    project = bare(files, ("make",), ("true",))
+    assert project.run() == {"f.cu": "compiled", "k.cu": "compiled"}
+    assert project.verify()[0] == 0
+    project.edit("f.cu", "a + 1", "a + 2")
+    subprocess.run(
+        ["nvcc", "-arch=sm_90", "-rdc=true", "-Xcompiler", "-fPIC", "-c", "f.cu", "-o", "f.o"],
+        cwd=project.root, env=project.environ, check=True,
+    )  # fmt: skip
+    assert project.run("nvcc", "-arch=sm_90", "-rdc=true", "-shared", "-o", "libk.so", "f.o", "k.o")
+    assert project.verify()[0] == 5, "an object that no recorded step made went in"
