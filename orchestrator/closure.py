@@ -22,7 +22,15 @@ from orchestrator.lookup import Directives, SearchPath
 from orchestrator.manifest import make_common
 from orchestrator.meanwhile import ChangedMeanwhile, check_files, check_ways
 from orchestrator.model import Absent, Action, Closure, Common, Digest, Material, Origin, Target
-from orchestrator.options import FOLDERS_READ, added_words, all_options_files, files_named, handed_on
+from orchestrator.options import (
+    FOLDERS_READ,
+    added_words,
+    all_options_files,
+    chosen_inside,
+    files_named,
+    handed_on,
+    words_inside,
+)
 from orchestrator.plan import depfile as compile_list
 from orchestrator.plan import link_depfile, output, work_folder
 from orchestrator.tidy import forget_folders, tidy
@@ -186,7 +194,8 @@ class _Reading:
         linked = self._listed(self._lists.linked, depfile.parse_ld)
         incbins = sorted({name for d in sources.values() for name in d.incbins if name})
         options, literal = all_options_files(action.options_files, self._exists, self._read)
-        words = (*action.argv[1:], *added_words(action.environment))
+        inside = words_inside(options, self._read)
+        words = (*action.argv[1:], *added_words(action.environment), *inside)
         named = [name for name in files_named(words) if self._exists(name)]
         literal.update(name for name in files_named(words) if not self._exists(name))
         others = (*map(self._shorten, (*options, *named)), *incbins, *action.members, *linked, *libraries)
@@ -195,6 +204,10 @@ class _Reading:
             f"{name}: what an option reads in this folder cannot be followed"
             for name in sorted({w.partition("=")[2] for w in handed_on(words) if w.startswith(FOLDERS_READ)})
             if os.path.isdir(self._digests.locate(name))
+        ]
+        folders += [
+            f"{word}: chooses programs, and stands in an options file: write it into `flags`"
+            for word in chosen_inside(inside)
         ]
         own, common, unknown = self._looked_for(commands, sources)
         self._check_unchanged()

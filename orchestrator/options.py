@@ -8,6 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 FOLDERS_READ = ("-fplugin=", "-fprofile-use=", "-fauto-profile=", "-fprofile-instr-use=")
 """Options of gcc and clang whose value may be a folder of files that they read."""
 
+SELECTING = ("-B", "-fuse-ld=", "-specs=", "--specs=", "--sysroot=")
+"""Options of a host compiler that decide which programs it starts."""
+
+_LINKERS_OWN = ("-Bstatic", "-Bdynamic", "-Bsymbolic", "-Bgroup")
+
 _WRITTEN = (
     "-Map", "--Map", "-MF", "-o", "--dependency-file", "--out-implib", "-dumpdir", "-dumpbase", "-fdump-",
     "-fprofile-generate", "-fprofile-dir", "-ftime-trace", "-fopt-info", "-fsave-optimization-record",
@@ -113,3 +118,14 @@ def all_options_files(
         found.append(name)
         todo += options_files(_split(read(name).decode("utf-8", "surrogateescape")))
     return found, missing
+
+
+def words_inside(files: Iterable[str], read: Callable[[str], bytes]) -> tuple[str, ...]:
+    """The words of options files, as nvcc's own and as if it handed each on: either may read them."""
+    words = [word for name in files for word in _split(read(name).decode("utf-8", "surrogateescape"))]
+    return (*words, *(f"-Xcompiler={word}" for word in words))
+
+
+def chosen_inside(words: Sequence[str]) -> tuple[str, ...]:
+    """Those of `words_inside` that choose programs of the host compiler, which are not looked for there."""
+    return tuple(w for w in handed_on(words) if w.startswith(SELECTING) and not w.startswith(_LINKERS_OWN))

@@ -18,7 +18,7 @@ from pathlib import Path
 from orchestrator.ask import ask
 from orchestrator.errors import BuildFailed, Missing
 from orchestrator.host_compiler import behind, host_components
-from orchestrator.options import handed_on
+from orchestrator.options import SELECTING, handed_on
 from orchestrator.plan import HONOURED
 from orchestrator.tidy import tidy
 
@@ -148,10 +148,6 @@ def discover(
     )
 
 
-_SELECTING = ("-B", "-fuse-ld=", "-specs=", "--specs=", "--sysroot=")
-"""Options of a host compiler that decide which programs it starts."""
-
-
 def host_compiler_flags(flags: Iterable[str], added: Iterable[str] = ()) -> tuple[str, ...]:
     """Those of ``flags`` that change which programs run: the host compiler's choice and where it looks.
 
@@ -159,7 +155,7 @@ def host_compiler_flags(flags: Iterable[str], added: Iterable[str] = ()) -> tupl
     """
     flags, found = tuple(flags), []
     for part in (*handed_on(flags), *handed_on(tuple(added))):
-        if part.startswith(_SELECTING):
+        if part.startswith(SELECTING):
             found += ["-Xcompiler", part]
     wanted = False
     for flag in flags:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.model import Kind, Target
-from orchestrator.options import files_named, options_files
+from orchestrator.options import chosen_inside, files_named, options_files, words_inside
 from orchestrator.plan import HONOURED, IGNORED, Surroundings, plan, recipe_environment
 from orchestrator.tidy import tidy
 from orchestrator.toolchain import find_nvcc, honoured, host_compiler_flags, search_path
@@ -165,6 +165,21 @@ def test_the_words_of_nvccs_variables_count_as_well():
     )
     target = Target("k", Kind.CUBIN, ("k.cu",), arch="sm_90")
     assert plan(target, {"k": target}, surroundings).options_files == ("a b.rsp", "p.opt")
+
+
+@pytest.mark.parametrize(
+    ("text", "files", "chosen"),
+    [
+        ("-Xcompiler -specs=my/specs", {"my/specs"}, ("-specs=my/specs",)),
+        ("-O2 -fplugin=my/p.so", {"my/p.so"}, ()),
+        ("-Xptxas --options-file,d/ptx.opt", {"d/ptx.opt"}, ()),
+        ("-Xcompiler -Btools -Xlinker -Bstatic", set(), ("-Btools",)),
+    ],
+)
+def test_words_inside_of_an_options_file_are_looked_at_like_those_of_the_command(text, files, chosen):
+    words = words_inside(["o.txt"], {"o.txt": text.encode()}.__getitem__)
+    assert set(files_named(words)) >= files
+    assert tuple(dict.fromkeys(chosen_inside(words))) == chosen
 
 
 def test_flags_that_choose_the_host_compiler():

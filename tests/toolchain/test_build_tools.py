@@ -275,6 +275,19 @@ def test_options_files_that_options_files_name_are_inputs(tree):
         tree.edit(name, new, old)
 
 
+def test_what_chooses_programs_inside_of_an_options_file_makes_the_target_unproven(tree):
+    """Whatever the file that it names holds, and in the place that a variable gives it."""
+    tree.write("my.specs", "")
+    tree.write("of.txt", "-Xcompiler -specs=my.specs")
+    tree.environ["NVCC_APPEND_FLAGS"] = "-optf of.txt"
+    tree.write("manifests/targets.toml", f"schema = 1\n{LIBRARY}")
+    (outcome,) = tree.build().outcomes
+    assert outcome.result is Result.UNPROVEN
+    assert "-specs=my.specs" in outcome.reason
+    tree.write("my.specs", "# other\n")
+    assert ("input-changed", "my.specs") in tree.findings()["host"]
+
+
 def test_programs_that_options_of_the_host_compiler_choose_are_looked_at(tree):
     linker = shutil.which("ld")
     chosen = program(tree, "ld.gold", f'exec {linker} "$@"')
