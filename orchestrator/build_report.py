@@ -40,6 +40,10 @@ def outcome_line(outcome: Outcome, width: int) -> str:
     return " ".join(words)
 
 
+_NAMED = 20
+"""How many files that no target reads are named."""
+
+
 def failure_lines(outcome: Outcome) -> list[str]:
     """A failed target: the tool's own message, whole, and what to do."""
     lines = [f"--- {outcome.target} failed", *outcome.message.splitlines()]
@@ -54,7 +58,8 @@ def closing_lines(
     """Files that no target reads, how the build compares with the lock, and the counts, last."""
     lines = []
     if unused:
-        lines.append(f"no target reads: {', '.join(unused)}")
+        more = f" and {len(unused) - _NAMED} more" if len(unused) > _NAMED else ""
+        lines.append(f"no target reads: {', '.join(unused[:_NAMED])}{more}")
     lines += lock_lines
     counts = [
         f"{built.count(result)} {result}"

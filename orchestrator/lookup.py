@@ -35,6 +35,8 @@ _INCBIN = re.compile(rb'\.incbin\s*(?:\\?"([^"\\\n]+)\\?")?')
 _ASM_INCLUDE = re.compile(rb'\.include\s+(?:\\"([^"\\\n]+)\\"|"([^"\\\n()]+)"(?=[^\n]*\)[^"\n]*")|"(?=\s))')
 """In a string, in a raw string, or in a string that ends before the name."""
 
+_DATED = re.compile(rb"^(?![ \t]*//(?!.*\*/)).*__TIMESTAMP__", re.MULTILINE)
+"""On a line that is not as a whole a comment."""
 
 PRECOMPILED = ".gch"
 """Ending of a precompiled header's name."""
@@ -101,7 +103,7 @@ def read_directives(data: bytes) -> Directives:
         computed=frozenset(computed),
         tested=frozenset(tested),
         macros=macros,
-        dated=b"__TIMESTAMP__" in data,
+        dated=b"__TIMESTAMP__" in data and bool(_DATED.search(data)),
         incbins=frozenset(incbins),
     )
 

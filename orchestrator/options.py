@@ -128,4 +128,8 @@ def words_inside(files: Iterable[str], read: Callable[[str], bytes]) -> tuple[st
 
 def chosen_inside(words: Sequence[str]) -> tuple[str, ...]:
     """Those of `words_inside` that choose programs of the host compiler, which are not looked for there."""
-    return tuple(w for w in handed_on(words) if w.startswith(SELECTING) and not w.startswith(_LINKERS_OWN))
+    return tuple(
+        w
+        for w in handed_on(words)
+        if w.startswith((*SELECTING, "-wrapper")) and not w.startswith(_LINKERS_OWN)
+    )

@@ -122,3 +122,16 @@ def test_absolute_names_are_looked_for_once():
 
 def test_names_are_grouped_by_folder():
     assert group_by_folder(["b/y", "x", "b/x", "/u/z"]) == (("", ("x",)), ("/u", ("z",)), ("b", ("x", "y")))
+
+
+@pytest.mark.parametrize(
+    ("text", "dated"),
+    [
+        (b"// not __TIMESTAMP__ but\nint x;\n", False),
+        (b"int x; // __TIMESTAMP__\n", True),
+        (b"/* a\n// */ f(__TIMESTAMP__);\n", True),
+        (b'f("//", __TIMESTAMP__);\n', True),
+    ],
+)
+def test_a_time_stamp_counts_outside_of_a_line_that_is_a_comment(text, dated):
+    assert read_directives(text).dated is dated

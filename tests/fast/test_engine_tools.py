@@ -173,6 +173,7 @@ def test_the_words_of_nvccs_variables_count_as_well():
         ("-Xcompiler -specs=my/specs", {"my/specs"}, ("-specs=my/specs",)),
         ("-O2 -fplugin=my/p.so", {"my/p.so"}, ()),
         ("-Xptxas --options-file,d/ptx.opt", {"d/ptx.opt"}, ()),
+        ("-Xcompiler -wrapper,my/w", {"my/w"}, ("-wrapper",)),
         ("-Xcompiler -Btools -Xlinker -Bstatic", set(), ("-Btools",)),
     ],
 )
