@@ -75,7 +75,7 @@ def bench(session: nox.Session) -> None:
 @nox.session(venv_backend="none", requires=["environment"])
 def watch(session: nox.Session) -> None:
     """Rebuild and verify what a saved source affects, until interrupted."""
-    freshproof(session, "watch")
+    run("-m", "orchestrator", "watch", "--verify", *session.posargs)
 
 
 @nox.session(venv_backend="none", requires=["environment"])
@@ -119,9 +119,19 @@ def run(*arguments: str) -> None:
     """Run Python in the shared environment; a failure ends nox with the same exit code, which says why."""
     if not _interpreter:
         stop("the session `environment` did not run; nox -j and --no-dependencies are not supported", 2)
-    code = subprocess.call([*_interpreter, *arguments], cwd=ROOT)
+    with subprocess.Popen([*_interpreter, *arguments], cwd=ROOT) as process:
+        code = _wait(process)
     if code:
         stop(f"{' '.join(arguments[1:])} ended with exit code {code}", code if code > 0 else 1)
+
+
+def _wait(process: "subprocess.Popen[bytes]") -> int:
+    """The terminal sends Ctrl-C to both; how long the other takes to end cleanly is its own affair."""
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue
 
 
 def stop(message: str, code: int) -> NoReturn:

@@ -155,6 +155,7 @@ def _on_files(look: Judge, build: Build, files: Iterable[str]) -> list[tuple[str
     """Verdicts on those of ``files`` that a recorded build made, or that lie where it should have."""
     by_digest = {m.content.digest: m.path for m in build.made.values()}
     by_name = {name: m.path for m in build.made.values() for name in _loaded_as(m)}
+    former = {digest: m.path for m in build.made.values() for digest in m.earlier}
     found: dict[str, Verdict] = {}
     for path in files:
         if path in build.made:
@@ -164,8 +165,10 @@ def _on_files(look: Judge, build: Build, files: Iterable[str]) -> list[tuple[str
         name = os.path.basename(path)
         if digest in by_digest:
             found[path] = look.verdict(by_digest[digest], path)
+        elif digest in former:
+            found[path] = _other_copy(look, path, former[digest], digest, "an earlier one of it")
         elif name in by_name and not is_below(path, _SYSTEM):
-            found[path] = _other_copy(look, path, by_name[name], digest)
+            found[path] = _other_copy(look, path, by_name[name], digest, "another of its name")
         elif _is_own(path, build.root) and look.holds_code(path):
             found[path] = look.unrecorded(path)
     return list(found.items())
@@ -185,10 +188,10 @@ def _is_own(path: str, root: str) -> bool:
     return is_below(path, (root,)) or (is_program(path) and not is_below(path, _SYSTEM))
 
 
-def _other_copy(look: Judge, path: str, recorded: str, digest: str | None) -> Verdict:
-    """A program or library that goes by the name of a recorded one and is not it."""
+def _other_copy(look: Judge, path: str, recorded: str, digest: str | None, what: str) -> Verdict:
+    """A program or library that stands for a recorded one and is not it."""
     wanted = look.build.made[recorded].content.digest
-    note = f"{path} would be loaded; the recorded build made {look.shown(recorded)}"
+    note = f"{path} would be loaded; the recorded build made {look.shown(recorded)}, and this is {what}"
     remedy = "name that one, or see to LD_LIBRARY_PATH and the program's RUNPATH"
     observation = Observation(Link.LOADED, "other-copy", path, wanted, digest, note, remedy)
     return judge(Evidence(look.shown(path), frozenset({Link.LOADED}), (observation,)))

@@ -172,3 +172,15 @@ def test_a_git_dependency_edited_in_place(tmp_path, bare, story_files):
     # A newer cargo takes it for fresh; cargo 0.66 compiles it, unrecorded. The gate refuses either way.
     subprocess.run(project.build, cwd=project.root, env=project.environ, capture_output=True, check=True)
     assert project.gate().returncode == 125
+
+
+def test_an_earlier_library_under_another_name_elsewhere(shared, tmp_path):
+    assert shared.gate().returncode == 0
+    old = shutil.copy(shared.root / "libk.so", tmp_path / "other.so")
+    shared.edit("k.cu", "return 5", "return 7")
+    assert shared.run() == {"k.cu": "compiled"}
+    late = f"import ctypes; ctypes.CDLL('{tmp_path}/' + 'other.so')"
+    done = shared.tool("gate", "--", "/usr/bin/python3", "-c", late)
+    assert done.returncode == 6
+    assert f"{old} would be loaded; the recorded build made libk.so" in done.stderr
+    assert shared.tool("gate", "--", "/usr/bin/python3", "-c", late, old).returncode == 125
