@@ -29,6 +29,7 @@ from orchestrator.options import (
     chosen_inside,
     files_named,
     handed_on,
+    untold,
     words_inside,
 )
 from orchestrator.plan import depfile as compile_list
@@ -209,6 +210,7 @@ class _Reading:
             f"{word}: chooses programs, and stands in an options file: write it into `flags`"
             for word in chosen_inside(inside)
         ]
+        folders += [f"{word}: the file that it reads cannot be followed" for word in sorted({*untold(words)})]
         own, common, unknown = self._looked_for(commands, sources)
         self._check_unchanged()
         lost = tuple(

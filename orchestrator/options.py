@@ -11,6 +11,8 @@ FOLDERS_READ = ("-fplugin=", "-fprofile-use=", "-fauto-profile=", "-fprofile-ins
 SELECTING = ("-B", "-fuse-ld=", "-specs=", "--specs=", "--sysroot=")
 """Options of a host compiler that decide which programs it starts."""
 
+_UNTOLD = ("-fprofile-use", "-fauto-profile", "-fbranch-probabilities")
+
 _LINKERS_OWN = ("-Bstatic", "-Bdynamic", "-Bsymbolic", "-Bgroup")
 
 _WRITTEN = (
@@ -124,6 +126,11 @@ def words_inside(files: Iterable[str], read: Callable[[str], bytes]) -> tuple[st
     """The words of options files, as nvcc's own and as if it handed each on: either may read them."""
     words = [word for name in files for word in _split(read(name).decode("utf-8", "surrogateescape"))]
     return (*words, *(f"-Xcompiler={word}" for word in words))
+
+
+def untold(words: Sequence[str]) -> tuple[str, ...]:
+    """Options of gcc with which it reads a file of a name of its own making or in its own folder."""
+    return tuple(w for w in handed_on(words) if w in _UNTOLD or (w.startswith("-fplugin=") and "/" not in w))
 
 
 def chosen_inside(words: Sequence[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.model import Kind, Target
-from orchestrator.options import chosen_inside, files_named, options_files, words_inside
+from orchestrator.options import chosen_inside, files_named, options_files, untold, words_inside
 from orchestrator.plan import HONOURED, IGNORED, Surroundings, plan, recipe_environment
 from orchestrator.tidy import tidy
 from orchestrator.toolchain import find_nvcc, honoured, host_compiler_flags, search_path
@@ -181,6 +181,15 @@ def test_words_inside_of_an_options_file_are_looked_at_like_those_of_the_command
     words = words_inside(["o.txt"], {"o.txt": text.encode()}.__getitem__)
     assert set(files_named(words)) >= files
     assert tuple(dict.fromkeys(chosen_inside(words))) == chosen
+
+
+def test_options_of_gcc_that_read_a_file_without_naming_it_are_told():
+    flags = (
+        "-Xcompiler",
+        "-O2,-fprofile-use,-fplugin=name",
+        "-Xcompiler=-fprofile-use=d/prof,-fplugin=d/p.so",
+    )
+    assert untold(flags) == ("-fprofile-use", "-fplugin=name")
 
 
 def test_flags_that_choose_the_host_compiler():
