@@ -61,7 +61,7 @@ class BuildEnd:
     good: bool
     """No target that is watched is known to be other than it should be."""
     made: bool = False
-    """Something was built."""
+    """Something was built, here or by another build."""
     cut: bool = False
     broken: bool = False
     """It could not look at the targets at all, as with an error in targets.toml."""

@@ -220,8 +220,13 @@ class Session:
             return
         self._broken = ""
         whole = self._build.due.everything and not (self._build.quiet and known.failing)
+        before = {name: manifest.product.digest for name, manifest in known.manifests.items()}
         known.learn(answer, everything=whole)
         made = {o.target for o in answer.outcomes if o.result is Result.BUILT}
+        # What another build made is as new to the steps.
+        made |= {
+            n for n, m in answer.manifests.items() if before.get(n, m.product.digest) != m.product.digest
+        }
         self._checks.made |= made
         grew, self._grew = known.look() or self._grew, False
         self._tell_watching()
@@ -340,7 +345,7 @@ class Session:
         built, failing = self._counts.get(Result.BUILT, 0), sorted(self._knowledge.failing)
         text = "error" if self._broken else f"failed: {', '.join(failing)}" if failing else f"{built} built"
         if not good and not failing and not self._broken:
-            text = "built, but a step failed"
+            text = f"{built} built, but a step failed"
         problem = self._notifier.tell(f"freshproof: {text}")
         if problem:
             self._note(problem)

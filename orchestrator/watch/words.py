@@ -103,7 +103,9 @@ def _error(event: Mapping[str, Any]) -> list[Line]:
 
 def _round(event: Mapping[str, Any]) -> list[Line]:
     failing = f"; failing: {_listed(event['failing'])}" if event["failing"] else ""
-    built = f"{event['built']} built" if event["built"] else "nothing to build"
+    nothing = "nothing built" if event["failing"] else "nothing to build"
+    built = f"{event['built']} built" if event["built"] else nothing
+    built += "" if event["good"] or event["failing"] else ", and what follows a build failed"
     style = "green" if event["good"] else "red"
     how = "done" if event["good"] else "not done"
     return [(style, f"{_clock(event)} {how} in {event['seconds']:.2f} s: {built}{failing}")]

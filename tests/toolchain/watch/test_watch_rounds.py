@@ -247,6 +247,24 @@ def test_the_watch_waits_for_a_manual_build_and_joins_in_its_result(tree, watch)
     assert it.artifacts() == it.clean_artifacts()
 
 
+def test_what_a_manual_build_made_goes_through_the_steps_too(tree, watch):
+    it = tree(1, 1)
+    one = watch(it.root, "--", "echo", "ran", path=it.path)
+    one.round(good=True)
+    it.slow(60_000)
+    with manual_build(it, "--force") as manual:
+        while len(it.compiles()) < 2:
+            time.sleep(0.01)
+        (it.root / "inc" / "h0.cuh").write_text("// new\n")
+        assert "another build is at work" in one.until("note")[-1]["text"]
+        it.slow(0)
+        manual.communicate()
+        assert manual.returncode == 0
+    events = one.round(good=True)
+    assert one.built(events) == {}, "the manual build noticed the edit and compiled again"
+    assert "command" in kinds(events)
+
+
 def test_a_second_watch_says_so(tree, watch):
     it = tree(1, 1)
     one = watch(it.root, path=it.path)
