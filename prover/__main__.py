@@ -1,5 +1,17 @@
-"""``python -m prover``: the groth16 command where no console script is installed."""
+"""The command ``groth16``, and ``python -m prover``."""
 
-from prover.cli import main
+import sys
+from typing import NoReturn
 
-main()
+
+def main() -> NoReturn:
+    """Run the command."""
+    try:
+        from prover.cli import main as command
+    except KeyboardInterrupt:  # it is not loaded yet, so there is nothing to end or to say
+        sys.exit(130)
+    command()
+
+
+if __name__ == "__main__":
+    main()

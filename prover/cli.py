@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from rich.console import Console
@@ -57,7 +57,7 @@ def cli() -> None:
     """Groth16 proofs over BN254 and BLS12-381 from snarkjs files, checked before they are written."""
 
 
-def main() -> None:
+def main() -> NoReturn:
     """The command ``groth16``."""
     try:
         run_command(cli)

@@ -105,3 +105,22 @@ def test_a_request_to_end_lets_the_command_clean_up(number):
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (128 + number, b"cleaned\n")
     assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize("package", ["orchestrator", "prover"])
+def test_an_interruption_while_the_command_loads_is_no_traceback(package):
+    program = f"""
+import sys
+from importlib.abc import MetaPathFinder
+
+class Interrupts(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "{package}.cli":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupts())
+from {package}.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
