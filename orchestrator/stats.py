@@ -6,6 +6,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+MOST_DISTURBANCE = 0.1
+"""Share of all processors that other programs may use while times are taken that are to be compared."""
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -24,3 +27,8 @@ def summarize(values: Sequence[int]) -> Summary:
     middle = statistics.median(values)
     deviation = statistics.median(abs(value - middle) for value in values)
     return Summary(len(values), middle, deviation, min(values), max(values))
+
+
+def disturbs(others: float, processors: int) -> bool:
+    """Whether others used so many of the processors that the times say nothing beside other times."""
+    return others > MOST_DISTURBANCE * processors

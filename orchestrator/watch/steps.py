@@ -18,6 +18,7 @@ from typing import IO
 import psutil
 
 from orchestrator.errors import Missing
+from orchestrator.others import Others
 
 _GRACE_SECONDS = 2.0
 _PIPE_SECONDS = 0.5
@@ -63,7 +64,7 @@ class Step:
         """Raises `Missing` if it cannot be started."""
         self._ended, self._ends_its_own = ended, plan.ends_its_own
         self._kept: list[str] = []
-        self._before = _usage()
+        self._others = Others()
         self._done = threading.Event()
         try:
             self._process = subprocess.Popen(
@@ -121,20 +122,7 @@ class Step:
         for reader in self._readers:  # a child that lives on may hold the pipe open
             reader.join(_PIPE_SECONDS)
         self._done.set()
-        self._ended(StepEnd(code, "".join(f"{line}\n" for line in self._kept), self._others()))
-
-    def _others(self) -> float:
-        seconds, used, mine = (now - before for now, before in zip(_usage(), self._before, strict=True))
-        return max(0.0, used - mine) / max(seconds, 1e-3)
-
-
-def _usage() -> tuple[float, float, float]:
-    """In seconds: now, the time that all processors worked, and the share of this process and its children
-    that have ended.
-    """
-    times, mine = psutil.cpu_times(), os.times()
-    used = sum(times) - times.idle - times.iowait - times.guest - times.guest_nice
-    return time.monotonic(), used, mine.user + mine.system + mine.children_user + mine.children_system
+        self._ended(StepEnd(code, "".join(f"{line}\n" for line in self._kept), self._others.processors()))
 
 
 def _read(pipe: IO[str], told: Callable[[str], None]) -> None:

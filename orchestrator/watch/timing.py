@@ -7,11 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from orchestrator.stats import summarize
-from orchestrator.watch.delta import Delta, compare_times, delta_text
-
-MOST_DISTURBANCE = 0.1
-"""Share of all processors that other programs may use while times are taken that are to be compared."""
+from orchestrator.compare.rank_sum import Delta, compare_times, delta_text
+from orchestrator.stats import disturbs, summarize
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +28,7 @@ class Timed:
     @property
     def disturbed(self) -> str:
         """Why its times cannot be compared with others; empty if they can."""
-        if self.others <= MOST_DISTURBANCE * self.processors:
+        if not disturbs(self.others, self.processors):
             return ""
         return f"other programs used {self.others:.1f} of {self.processors} processors at {self.at}"
 

@@ -17,7 +17,7 @@ PROVER = sorted((ROOT / "prover").rglob("*.py"))
 PRODUCT = ORCHESTRATOR + PROVER
 
 PURE = {
-    "attribution", "canonical", "copies", "depfile", "device_link", "errors", "first_targets",
+    "canonical", "copies", "depfile", "device_link", "errors", "first_targets",
     "freshness", "kinds", "lookup", "manifest", "model", "options", "owned_flags", "plan", "protocol",
     "report", "samples", "spans", "stamp", "stats", "targets", "tomlline",
     "verdict_report", "verify", "workloads",
@@ -26,7 +26,8 @@ PURE_FOREIGN = {
     "architectures", "events", "lists", "made", "provenance", "report", "sources", "steps", "variables",
     "word_files", "words",
 }  # fmt: skip
-PURE_WATCH = {"code_change", "decide", "delta", "gathering", "mounts", "scope", "timing", "words"}
+PURE_WATCH = {"code_change", "decide", "gathering", "mounts", "scope", "timing", "words"}
+PURE_COMPARE = {"factorial", "paired", "rank_sum", "records", "report"}
 WORLD = {
     "asyncio", "ctypes", "fcntl", "glob", "io", "mmap", "multiprocessing", "os", "pathlib", "random",
     "select", "shutil", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time",
@@ -60,6 +61,7 @@ def pure_modules() -> list[Path]:
     chosen = [path for path in ORCHESTRATOR if path.parent == package and path.stem in PURE]
     chosen += [path for path in sorted((package / "foreign").glob("*.py")) if path.stem in PURE_FOREIGN]
     chosen += [path for path in sorted((package / "watch").glob("*.py")) if path.stem in PURE_WATCH]
+    chosen += [path for path in sorted((package / "compare").glob("*.py")) if path.stem in PURE_COMPARE]
     return chosen + sorted((package / "objects").rglob("*.py"))
 
 
@@ -98,7 +100,9 @@ def test_the_core_imports_no_part_of_the_shell(path):
     ours = {n.split(".")[1] for n in imports(path) if n.startswith("orchestrator.") and "objects" not in n}
     foreign = {n.split(".")[2] for n in imports(path) if n.startswith("orchestrator.foreign.")}
     watch = {n.split(".")[2] for n in imports(path) if n.startswith("orchestrator.watch.")}
-    assert ours - {"foreign", "watch"} <= PURE and foreign <= PURE_FOREIGN and watch <= PURE_WATCH
+    compare = {n.split(".")[2] for n in imports(path) if n.startswith("orchestrator.compare.")}
+    assert ours - {"compare", "foreign", "watch"} <= PURE and foreign <= PURE_FOREIGN and watch <= PURE_WATCH
+    assert compare <= PURE_COMPARE
 
 
 @pytest.mark.parametrize("path", named(PRODUCT))

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.compare.rank_sum import Answer, compare_times, delta_text
 from orchestrator.model import Absent, Kind, Target
 from orchestrator.watch.decide import Build, BuildEnd, Cut, Decider, Doing, Run, Settle
-from orchestrator.watch.delta import Answer, compare_times, delta_text
 from orchestrator.watch.gathering import (
     ANYWHERE,
     GONE_SECONDS,
