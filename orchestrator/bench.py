@@ -8,34 +8,26 @@ A refusal is a value (`Refusal`); a run that cannot count raises `BrokenRun`. Ei
 from __future__ import annotations
 
 import fcntl
-import secrets
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from orchestrator import __version__, environment
-from orchestrator.errors import ConfigurationError, FreshproofError, Missing, Undecided
+from orchestrator.errors import ConfigurationError, FreshproofError, Undecided
 from orchestrator.identity import compare_again, compare_loaded, compare_sources
 from orchestrator.launch import launch_variables, resolve_command
 from orchestrator.model import Admission, State, Verdict, Workload
-from orchestrator.process_samples import time_process
-from orchestrator.protocol import Ready, Span, artifacts_json
-from orchestrator.records import SCHEMA, RecordWriter, new_run_id
+from orchestrator.protocol import Ready, artifacts_json
+from orchestrator.run_record import RunRecord
 from orchestrator.samples import Measured, Refusal, Sample
-from orchestrator.spans import divide
-from orchestrator.verdict_report import verdict_fields
+from orchestrator.sampling import Taken, ask, run_once
 from orchestrator.worker import Worker
 from orchestrator.workspace import Workspace, explained, undisturbed
 
 LOADED_PROVEN = "loaded-proven"
 FILE_PROVEN = "file-proven"
-_NOTHING_TIMED = "before the first sample; nothing was timed"
+NOTHING_TIMED = "before the first sample; nothing was timed"
 
 
 Admit = Callable[[Path, Sequence[str]], Admission]
@@ -84,7 +76,7 @@ def admit_all(root: Path, workloads: Sequence[Workload], admit: Admit) -> Refusa
     if admission.admitted:
         return None
     subject = ", ".join(workload.name for workload in workloads)
-    return Refusal(subject, _NOTHING_TIMED, _not_fresh(admission.verdicts), None)
+    return Refusal(subject, NOTHING_TIMED, not_fresh(admission.verdicts), None)
 
 
 def measure(
@@ -98,7 +90,7 @@ def measure(
         )
     before = admit(root, workload.uses)
     if not before.admitted:
-        return Refusal(workload.name, _NOTHING_TIMED, _not_fresh(before.verdicts), None)
+        return Refusal(workload.name, NOTHING_TIMED, not_fresh(before.verdicts), None)
     for artifact in before.artifacts:
         say(f"gate: admitted {artifact.target} {artifact.digest}")
     return _Run(root, workload, options, before, admit, say).measure()
@@ -112,35 +104,40 @@ class _Run:
     ) -> None:
         self.root, self.workload, self.options = root, workload, options
         self.before, self.admit, self.say = before, admit, say
-        self.nonce = secrets.token_hex(16)
-        self.run_id = new_run_id(time.time_ns() // 1_000_000)
-        self.path = root / "build" / "records" / f"{self.run_id}.jsonl"
-        self.shown_path = str(self.path.relative_to(root))
-        self.log = self.path.with_suffix(".log")
+        self.record = RunRecord(root, "bench")
         self.samples: list[Sample] = []
-        self.disturbances: tuple[str, ...] = ()
 
     def measure(self) -> Measured | Refusal:
         argv = resolve_command(self.workload)
-        with RecordWriter(self.path) as self.record, _empty_folder() as no_bytecode:
-            env = launch_variables(self.nonce, artifacts_json(self.before.artifacts), no_bytecode)
-            self._write_head(argv, env)
-            with self._broken_is_recorded():
+        with self.record, no_bytecode() as folder:
+            env = launch_variables(self.record.nonce, artifacts_json(self.before.artifacts), folder)
+            fields = {
+                "workload": self.workload.name,
+                "command": list(argv),
+                "uses": list(self.workload.uses),
+                "warmups": self.options.warmups,
+                "samples": self.options.samples,
+            }
+            self.record.begin(fields, env, self.before)
+            with self.record.broken_is_told():
                 if self.workload.worker:
                     return self._with_worker(argv, env)
                 return self._with_processes(argv, env)
 
     def _with_worker(self, argv: Sequence[str], env: Mapping[str, str]) -> Measured | Refusal:
-        with Worker(argv, env=env, cwd=self.root, log=self.log, timeout=self.options.timeout) as worker:
+        log, timeout = self.record.log, self.options.timeout
+        with Worker(argv, env=env, cwd=self.root, log=log, timeout=timeout) as worker:
             self.say(f"{self.workload.name}: starting the worker")
             ready = worker.ready()
-            self.record.write("drivers", _drivers_fields(ready))
-            loaded = compare_loaded(self.root, self.nonce, self.before.artifacts, ready)
+            self.record.drivers(ready)
+            loaded = compare_loaded(self.root, self.record.nonce, self.before.artifacts, ready)
             if loaded.state is not State.FRESH:
                 return self._refuse("after the worker's start; nothing was timed", (loaded,))
             self.say(f"{self.workload.name}: loaded code is the admitted code")
             try:
-                self._ask(worker)
+                for index, warmup in self._schedule():
+                    self._keep(ask(worker, index, warmup=warmup))
+                worker.close()
             except FreshproofError:
                 sources = compare_sources(self.root, ready)
                 if sources.state is State.FRESH:
@@ -149,63 +146,20 @@ class _Run:
                 return self._refuse("while samples were taken; they are void", (sources,))
         return self._conclude(ready, LOADED_PROVEN)
 
-    def _ask(self, worker: Worker) -> None:
-        """Take all samples, then let the worker end."""
-        for index, warmup in self._schedule():
-            taken = worker.sample(index, warmup=warmup)
-            answer = taken.answer
-            self._keep(
-                Sample(
-                    index,
-                    warmup,
-                    taken.received_ns - taken.sent_ns,
-                    divide(answer.t0_ns, answer.t1_ns, answer.spans),
-                    answer.check,
-                    taken.usage,
-                ),
-                (answer.t0_ns, answer.t1_ns, answer.spans),
-            )
-        worker.close()
-
     def _with_processes(self, argv: Sequence[str], env: Mapping[str, str]) -> Measured | Refusal:
+        log, timeout = self.record.log, self.options.timeout
         for index, warmup in self._schedule():
-            run = time_process(argv, env=env, cwd=self.root, log=self.log, timeout=self.options.timeout)
-            self._keep(
-                Sample(
-                    index,
-                    warmup,
-                    run.ended_ns - run.started_ns,
-                    divide(run.started_ns, run.ended_ns, ()),
-                    None,
-                    run.usage,
-                ),
-                (run.started_ns, run.ended_ns, ()),
-            )
+            self._keep(run_once(argv, index, warmup=warmup, env=env, cwd=self.root, log=log, timeout=timeout))
         return self._conclude(None, FILE_PROVEN)
 
     def _schedule(self) -> Iterator[tuple[int, bool]]:
         for index in range(self.options.warmups + self.options.samples):
             yield index, index < self.options.warmups
 
-    def _keep(self, sample: Sample, region: tuple[int, int, tuple[Span, ...]]) -> None:
-        self.samples.append(sample)
-        division = sample.breakdown
-        fields = {
-            "index": sample.index,
-            "phase": "warmup" if sample.warmup else "measured",
-            "outer_ns": sample.outer_ns,
-            "t0_ns": region[0],
-            "t1_ns": region[1],
-            "spans": [asdict(span) for span in region[2]],
-            "overlap_ns": division.overlap_ns,
-            "unaccounted_ns": division.unaccounted_ns,
-            "check": None if sample.check is None else asdict(sample.check),
-            "usage": None if sample.usage is None else asdict(sample.usage),
-        }
-        self.record.write("sample", fields)
-        what = "warm-up" if sample.warmup else "sample"
-        checked = "" if sample.check is None else f", checked by {sample.check.by}"
-        self.say(f"{self.workload.name}: {what} {sample.index}: {division.total_ns / 1e9:.4f} s{checked}")
+    def _keep(self, taken: Taken) -> None:
+        self.samples.append(taken.sample)
+        self.record.sample(taken)
+        self.say(f"{self.workload.name}: {sample_text(taken.sample)}")
 
     def _conclude(self, ready: Ready | None, level: str) -> Measured | Refusal:
         after = self.admit(self.root, self.workload.uses)
@@ -216,69 +170,32 @@ class _Run:
         if not after.admitted or any(verdict.state is not State.FRESH for verdict in verdicts):
             return self._refuse("after the last sample; the samples are void", verdicts)
         counted = sum(not sample.warmup for sample in self.samples)
-        self._write_verdict("fresh", verdicts, {"level": level, "samples": counted})
+        self.record.verdict("fresh", verdicts, {"level": level, "samples": counted})
         return Measured(
             self.workload,
-            self.run_id,
-            self.shown_path,
+            self.record.run_id,
+            self.record.shown_path,
             self.before.artifacts,
             ready,
             tuple(self.samples),
             level,
-            self.disturbances,
+            self.record.disturbances,
         )
 
     def _refuse(self, when: str, verdicts: tuple[Verdict, ...]) -> Refusal:
-        self._write_verdict("void", verdicts, {"when": when})
-        return Refusal(self.workload.name, when, _not_fresh(verdicts), self.shown_path)
+        self.record.verdict("void", verdicts, {"when": when})
+        return Refusal(self.workload.name, when, not_fresh(verdicts), self.record.shown_path)
 
-    @contextmanager
-    def _broken_is_recorded(self) -> Iterator[None]:
-        try:
-            yield
-        except FreshproofError as error:
-            with suppress(Missing):  # a record that cannot be written has no verdict, and so cannot count
-                self._write_verdict("broken", (), {"error": error.what, "exit_code": error.exit_code})
-            raise
-        except KeyboardInterrupt:
-            with suppress(Missing):
-                self._write_verdict("interrupted", (), {})
-            raise
 
-    def _write_head(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
-        fields = {
-            "schema": SCHEMA,
-            "run_id": self.run_id,
-            "nonce": self.nonce,
-            "tool": f"freshproof {__version__}",
-            "python": sys.version.split()[0],
-            "started_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "purpose": "bench",
-            "workload": self.workload.name,
-            "command": list(argv),
-            "uses": list(self.workload.uses),
-            "warmups": self.options.warmups,
-            "samples": self.options.samples,
-            "source": environment.describe_commit(self.root),
-        }
-        self.record.write("run", fields)
-        machine = environment.capture(env)
-        self.disturbances = environment.disturbances(machine)
-        self.record.write("env", machine)
-        states = {verdict.target: verdict for verdict in self.before.verdicts}
-        for artifact in self.before.artifacts:
-            fields = asdict(artifact)
-            fields["artifact_kind"] = fields.pop("kind")  # every line's own kind has that name
-            fields["matches"] = dict(states[artifact.target].matches)
-            self.record.write("artifact", fields)
-
-    def _write_verdict(self, state: str, verdicts: Sequence[Verdict], fields: Mapping[str, Any]) -> None:
-        listed = [verdict_fields(verdict) for verdict in verdicts]
-        self.record.write("verdict", {"state": state, **fields, "verdicts": listed})
+def sample_text(sample: Sample) -> str:
+    """A sample as it is told while a run goes on."""
+    what = "warm-up" if sample.warmup else "sample"
+    checked = "" if sample.check is None else f", checked by {sample.check.by}"
+    return f"{what} {sample.index}: {sample.breakdown.total_ns / 1e9:.4f} s{checked}"
 
 
 @contextmanager
-def _empty_folder() -> Iterator[Path]:
+def no_bytecode() -> Iterator[Path]:
     """A folder for the run alone, in which Python finds no compiled modules."""
     with explained(Path(tempfile.gettempdir())):
         made = tempfile.TemporaryDirectory()
@@ -286,15 +203,6 @@ def _empty_folder() -> Iterator[Path]:
         yield Path(path)
 
 
-def _drivers_fields(ready: Ready) -> dict[str, Any]:
-    return {
-        "loaded": [asdict(entry) for entry in ready.loaded],
-        "sources": [asdict(source) for source in ready.sources],
-        "versions": dict(ready.versions),
-        "device": ready.device,
-        "work": dict(ready.work),
-    }
-
-
-def _not_fresh(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+def not_fresh(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """Those that refuse."""
     return tuple(verdict for verdict in verdicts if verdict.state is not State.FRESH)
