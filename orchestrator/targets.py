@@ -5,23 +5,25 @@ Pure: text in, `Project` out. The schema is described in manifests/README.md.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
+from orchestrator import names as naming
 from orchestrator.errors import ConfigurationError
 from orchestrator.kinds import RULES
 from orchestrator.model import Expectations, Kind, Project, Target, Workload
 from orchestrator.options import handed_on
 from orchestrator.owned_flags import find_owned
+from orchestrator.toml_table import FILE, Table
 from orchestrator.tomlline import Lines
 
+__all__ = ["FILE", "SCHEMA", "owned_flag", "parse_targets", "select", "unit_of", "unsafe_path"]
+
 SCHEMA = 1
-FILE = "manifests/targets.toml"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _ARCH = re.compile(r"auto|native|sm_[0-9]{2,3}[af]?")
@@ -29,85 +31,11 @@ _SHELL = re.compile(r"[$`\"\\\x00-\x1f\x7f]")
 """nvcc hands names to ``sh`` between double quotes, where these characters act."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """One TOML table with what an error message needs: where it is and how it is called."""
-
-    lines: Lines
-    path: tuple[str, ...]
-    values: Mapping[str, Any]
-
-    def fail(self, key: str | None, what: str, remedy: str) -> ConfigurationError:
-        line = self.lines.find(self.path, key)
-        where = ".".join(self.path + ((key,) if key else ())) or "file"
-        return ConfigurationError(f"{FILE}:{line}: {where}: {what}", remedy=remedy)
-
-    def only(self, *allowed: str) -> None:
-        """Refuse keys outside ``allowed``, with the nearest known name."""
-        for key in self.values:
-            if key not in allowed:
-                near = difflib.get_close_matches(key, allowed, n=1)
-                hint = f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(allowed)}"
-                raise self.fail(key, "unknown key", hint)
-
-    def strings(self, key: str) -> tuple[str, ...]:
-        value = self.values.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-            raise self.fail(key, "must be a list of strings", f'write {key} = ["..."]')
-        if any("\0" in v for v in value):
-            raise self.fail(key, "holds a NUL character", "remove it: no command can carry it")
-        return tuple(value)
-
-    def string(self, key: str, default: str | None = None) -> str | None:
-        value = self.values.get(key, default)
-        if value is not None and not isinstance(value, str):
-            raise self.fail(key, "must be a string", f'write {key} = "..."')
-        return value
-
-    def integer(self, key: str, default: int | None = None, least: int = 0) -> int | None:
-        value = self.values.get(key, default)
-        if value is None:
-            return None
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise self.fail(key, f"must be a whole number, {least} or more", f"write {key} = {least}")
-        return value
-
-    def boolean(self, key: str, default: bool) -> bool:
-        value = self.values.get(key, default)
-        if not isinstance(value, bool):
-            raise self.fail(key, "must be true or false", f"write {key} = true")
-        return value
-
-    def table(self, key: str) -> _Table:
-        value = self.values.get(key, {})
-        if not isinstance(value, dict):
-            raise self.fail(key, "must be a table", f"write [{'.'.join((*self.path, key))}]")
-        return _Table(self.lines, (*self.path, key), value)
-
-    def tables(self, key: str) -> tuple[_Table, ...]:
-        """The tables below ``key``, by name."""
-        outer = self.table(key)
-        return tuple(outer.table(name) for name in outer.values)
-
-    @property
-    def line(self) -> int:
-        return self.lines.find(self.path, None)
-
-
 @functools.lru_cache(maxsize=4)
 def parse_targets(text: str) -> Project:
     """Read targets.toml. Raises `ConfigurationError` with the line and key of the first fault."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(
-            f"{FILE}: not valid TOML: {error}", remedy="correct the line named"
-        ) from None
-    except RecursionError:
-        raise ConfigurationError(
-            f"{FILE}: nested too deeply", remedy="write it without such nesting"
-        ) from None
-    root = _Table(Lines(text), (), document)
+    document = _load(text)
+    root = Table(Lines(text), (), document)
     root.only("schema", "project", "target", "workload")
     if document.get("schema") != SCHEMA or type(document["schema"]) is not int:
         raise root.fail("schema", f"must be {SCHEMA}", f"write schema = {SCHEMA} at the top")
@@ -116,10 +44,12 @@ def parse_targets(text: str) -> Project:
     roots = project.strings("source-roots") or (".",)
     for path in roots:
         _check_path(project, "source-roots", path)
-    targets = tuple(t for table in root.tables("target") for t in _targets(table))
-    _check_units(root, targets)
-    _check_uses(root, targets)
-    names = {t.name for t in targets}
+    tables = {table.name: table for table in root.tables("target")}
+    written = [t for table in tables.values() for t in _targets(table)]
+    names = [t.name for t in written]
+    targets = tuple(replace(t, uses=_meant(tables[_base(t)], names, t.name)) for t in written)
+    _check_units(tables, targets)
+    _check_uses(tables, targets)
     workloads = tuple(_workload(table, names) for table in root.tables("workload"))
     return Project(project.string("name") or "project", roots, targets, workloads)
 
@@ -143,7 +73,7 @@ def unit_of(name: str) -> str:
 
 
 def select(project: Project, names: Sequence[str]) -> tuple[Target, ...]:
-    """The targets named, or all; the targets that they use come before them.
+    """The targets named (``*``: see `names.matching`), or all; the targets that they use come before them.
 
     Raises `ConfigurationError` for a name that is not defined.
     """
@@ -153,27 +83,23 @@ def select(project: Project, names: Sequence[str]) -> tuple[Target, ...]:
     def add(name: str) -> None:
         if name in chosen:
             return
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"targets: {', '.join(known) or 'none'}"
-            raise ConfigurationError(f"no target is called `{name}` in {FILE}", remedy=hint)
         for used in known[name].uses:
             add(used)
         chosen[name] = known[name]
 
-    for name in names or tuple(known):
+    for name in naming.chosen(names, tuple(known), "target", f" in {FILE}") if names else known:
         add(name)
     return tuple(chosen.values())
 
 
-def _targets(table: _Table) -> tuple[Target, ...]:
+def _targets(table: Table) -> tuple[Target, ...]:
     """One target and its variants; a variant adds flags and definitions to the target's own."""
     base = _target(table)
     variants = []
     for variant in table.tables("variants"):
         variant.only("flags", "defines")
         _check_name(variant)
-        name = variant.path[-1]
+        name = variant.name
         variants.append(
             Target(
                 name=f"{base.name}.{name}",
@@ -192,7 +118,7 @@ def _targets(table: _Table) -> tuple[Target, ...]:
     return (base, *variants)
 
 
-def _target(table: _Table) -> Target:
+def _target(table: Table) -> Target:
     table.only("kind", "sources", "arch", "include", "flags", "defines", "uses", "expect", "variants")
     _check_name(table)
     kind = _kind(table)
@@ -202,7 +128,7 @@ def _target(table: _Table) -> Target:
         for path in table.strings(key):
             _check_path(table, key, path)
     return Target(
-        name=table.path[-1],
+        name=table.name,
         kind=kind,
         sources=sources,
         arch=_arch(table, kind, bool(sources)),
@@ -215,7 +141,7 @@ def _target(table: _Table) -> Target:
     )
 
 
-def _kind(table: _Table) -> Kind:
+def _kind(table: Table) -> Kind:
     value = table.string("kind")
     names = [k.value for k in Kind]
     if value not in names:
@@ -228,7 +154,7 @@ def _one(kind: Kind) -> str:
     return f"an {kind}" if kind.value[0] in "aeo" else f"a {kind}"
 
 
-def _check_makings(table: _Table, kind: Kind, sources: int, uses: int) -> None:
+def _check_makings(table: Table, kind: Kind, sources: int, uses: int) -> None:
     """The numbers of sources and used targets that the kind is made from."""
     rule = RULES[kind]
     if sources > int(rule.sources):
@@ -245,7 +171,7 @@ def _check_makings(table: _Table, kind: Kind, sources: int, uses: int) -> None:
         )
 
 
-def _arch(table: _Table, kind: Kind, compiled: bool) -> str | None:
+def _arch(table: Table, kind: Kind, compiled: bool) -> str | None:
     """The architecture; without a word about it ``auto``, unless the flags choose several."""
     host = not RULES[kind].device or (kind is Kind.SHARED_LIBRARY and compiled)
     if host:
@@ -261,7 +187,7 @@ def _arch(table: _Table, kind: Kind, compiled: bool) -> str | None:
     return value
 
 
-def _flags(table: _Table) -> tuple[str, ...]:
+def _flags(table: Table) -> tuple[str, ...]:
     flags = table.strings("flags")
     found = owned_flag(flags)
     if found:
@@ -284,7 +210,7 @@ def owned_flag(flags: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def _expectations(table: _Table) -> Expectations:
+def _expectations(table: Table) -> Expectations:
     table.only(
         "kernels", "symbols", "archs", "no-spills", "max-registers", "max-code-bytes",
         "texts-present", "texts-absent",
@@ -301,21 +227,15 @@ def _expectations(table: _Table) -> Expectations:
     )
 
 
-def _workload(table: _Table, targets: set[str]) -> Workload:
+def _workload(table: Table, targets: Sequence[str]) -> Workload:
     table.only("command", "uses", "samples", "warmups", "worker", "default")
     command = table.strings("command")
     if not command:
         raise table.fail("command", "no command", 'write command = ["program", "argument"]')
-    uses = table.strings("uses")
-    for name in uses:
-        if name not in targets:
-            raise table.fail(
-                "uses", f"no target is called `{name}`", f"targets: {', '.join(sorted(targets))}"
-            )
     return Workload(
-        name=table.path[-1],
+        name=table.name,
         command=command,
-        uses=uses,
+        uses=_meant(table, targets),
         samples=table.integer("samples", 5, 1) or 5,
         warmups=table.integer("warmups", 1) or 0,
         worker=table.boolean("worker", True),
@@ -324,18 +244,34 @@ def _workload(table: _Table, targets: set[str]) -> Workload:
     )
 
 
+def _meant(table: Table, names: Sequence[str], itself: str = "") -> tuple[str, ...]:
+    """The targets that ``uses`` names; ``*`` never means the target ``itself``."""
+    found: dict[str, None] = {}
+    for asked in table.strings("uses"):
+        meant = naming.matching(asked, (name for name in names if name != itself or "*" not in asked))
+        if not meant:
+            raise table.fail("uses", naming.nothing(asked, "target"), naming.nearest(asked, names, "target"))
+        found.update(dict.fromkeys(meant))
+    return tuple(found)
+
+
+def _base(target: Target) -> str:
+    """The name of the table: without the variant's."""
+    return target.name.split(".", 1)[0]
+
+
 _LONGEST = 100
 """Characters of a name: with its ending it becomes the name of files, which may have 255 bytes."""
 
 
-def _check_name(table: _Table) -> None:
-    if len(table.path[-1]) > _LONGEST:
-        raise table.fail(None, f"a name of {len(table.path[-1])} characters", f"{_LONGEST} at most")
-    if not _NAME.fullmatch(table.path[-1]):
-        raise table.fail(None, f"not a name: {table.path[-1]!r}", "letters, digits, `-` and `_` only")
+def _check_name(table: Table) -> None:
+    if len(table.name) > _LONGEST:
+        raise table.fail(None, f"a name of {len(table.name)} characters", f"{_LONGEST} at most")
+    if not _NAME.fullmatch(table.name):
+        raise table.fail(None, f"not a name: {table.name!r}", "letters, digits, `-` and `_` only")
 
 
-def _check_path(table: _Table, key: str, path: str) -> None:
+def _check_path(table: Table, key: str, path: str) -> None:
     reason = unsafe_path(path)
     if reason:
         raise table.fail(key, f"{path!r} {reason}", "rename the file or folder")
@@ -351,28 +287,26 @@ def unsafe_path(path: str) -> str:
     return f"holds {found.group()!r}, which nvcc's shell would act on" if found else ""
 
 
-def _check_units(root: _Table, targets: Sequence[Target]) -> None:
+def _check_units(tables: Mapping[str, Table], targets: Sequence[Target]) -> None:
     """Two names may not share an identifier: their stamps and folders would clash."""
     seen: dict[str, str] = {}
     for target in targets:
         other = seen.setdefault(unit_of(target.name), target.name)
         if other != target.name:
-            table = _Table(root.lines, ("target", *target.name.split(".", 1)[:1]), {})
-            raise table.fail(None, f"differs from `{other}` only in punctuation", "rename one of them")
+            what = f"differs from `{other}` only in punctuation"
+            raise tables[_base(target)].fail(None, what, "rename one of them")
 
 
-def _check_uses(root: _Table, targets: Sequence[Target]) -> None:
-    """Every used target exists, is of a kind that can be used, and none uses itself, however indirectly."""
+def _check_uses(tables: Mapping[str, Table], targets: Sequence[Target]) -> None:
+    """Every used target is of a kind that can be used, and none uses itself, however indirectly."""
     known = {t.name: t for t in targets}
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
         target = known[name]
-        table = _Table(root.lines, ("target", *name.split(".", 1)[:1]), {})
+        table = tables[_base(target)]
         if name in trail:
             raise table.fail("uses", f"a circle: {' -> '.join((*trail, name))}", "break it")
         for used in target.uses:
-            if used not in known:
-                raise table.fail("uses", f"no target is called `{used}`", f"targets: {', '.join(known)}")
             kinds = RULES[target.kind].uses
             if known[used].kind not in kinds:
                 raise table.fail(

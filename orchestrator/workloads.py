@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
+from orchestrator import names as naming
 from orchestrator.errors import ConfigurationError, Missing
 from orchestrator.model import Kind, Project, Workload
 
@@ -31,7 +31,8 @@ def choose_workloads(
     need a GPU and there is none.
     """
     if names:
-        return [_named(project, name) for name in dict.fromkeys(names)], ""
+        known = {workload.name: workload for workload in project.workloads}
+        return [known[name] for name in naming.chosen(names, tuple(known), "workload")], ""
     if not project.workloads:
         raise ConfigurationError("targets.toml defines no workload", remedy="add a [workload.NAME] table")
     device = [w for w in project.workloads if _uses_device_code(project, w)]
@@ -56,15 +57,6 @@ def _suiting(workloads: Sequence[Workload], every: bool, why: str) -> tuple[Sequ
     more = len(workloads) - len(chosen)
     rest = f"; {more} more by name, or with --all" if more else ""
     return chosen, f"{why}: {_list(chosen)}{rest}"
-
-
-def _named(project: Project, name: str) -> Workload:
-    known = {workload.name: workload for workload in project.workloads}
-    if name in known:
-        return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean `{near[0]}`?" if near else f"workloads: {', '.join(known) or 'none'}"
-    raise ConfigurationError(f"no workload is called `{name}`", remedy=hint)
 
 
 def _list(workloads: Sequence[Workload]) -> str:

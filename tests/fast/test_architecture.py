@@ -17,9 +17,9 @@ PROVER = sorted((ROOT / "prover").rglob("*.py"))
 PRODUCT = ORCHESTRATOR + PROVER
 
 PURE = {
-    "canonical", "copies", "depfile", "device_link", "errors", "first_targets",
-    "freshness", "kinds", "lookup", "manifest", "model", "options", "owned_flags", "plan", "protocol",
-    "report", "samples", "spans", "stamp", "stats", "targets", "tomlline",
+    "canonical", "copies", "depfile", "device_link", "errors", "first_targets", "foreach",
+    "freshness", "kinds", "lookup", "manifest", "model", "names", "options", "owned_flags", "plan", "protocol",
+    "report", "samples", "spans", "stamp", "stats", "targets", "toml_table", "tomlline",
     "verdict_report", "verify", "workloads",
 }  # fmt: skip
 PURE_FOREIGN = {
