@@ -19,7 +19,8 @@ from prover.formats.wtns import write_wtns
 from prover.loading import artifact_from_orchestrator, checkout, open_generator
 from prover.output import all_or_none
 from prover.params import CURVES, Curve
-from prover.worker import Job, report_failure, serve
+from prover.serving import report_failure, serve
+from prover.worker import Job, Proofs
 
 if TYPE_CHECKING:
     from prover.loading import FindArtifact
@@ -71,12 +72,12 @@ def main() -> int:
     curve = next(c for c in CURVES if c.name == options.curve)
     gpu_memory = None if options.gpu_memory is None else round(options.gpu_memory * 1e9)
 
-    def job() -> Job:
+    def begin() -> Proofs:
         shape = (curve, options.log_domain, options.binary)
         files = ensure(*shape, options.backend, artifact_from_orchestrator)
-        return Job(*files, options.backend, gpu_memory, options.cold)
+        return Proofs(Job(*files, options.backend, gpu_memory, options.cold))
 
-    return serve(job)
+    return serve(begin, ["benchmarks"])
 
 
 if __name__ == "__main__":

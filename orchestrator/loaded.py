@@ -133,12 +133,19 @@ def running_sources(root: Path, packages: Iterable[str]) -> tuple[Source, ...]:
     script = None if main is None or main.__spec__ is not None else getattr(main, "__file__", None)
     if main is not None and main.__spec__ is not None:  # of ``python -m NAME``
         modules[main.__spec__.name] = main
-    paths = [_source_of(n, m) for n, m in sorted(modules.items()) if n.partition(".")[0] in wanted]
+    ours = [(n, m) for n, m in sorted(modules.items()) if n.partition(".")[0] in wanted]
+    paths = [_source_of(name, module) for name, module in ours if not _is_folder(module)]
     paths += [Path(script).resolve()] if script else []  # Python never runs a script from a .pyc
     return tuple(
         Source(str(p.relative_to(root) if p.is_relative_to(root) else p), digest_bytes(p.read_bytes()))
         for p in paths
     )
+
+
+def _is_folder(module: ModuleType) -> bool:
+    """A namespace package: folders without code of their own."""
+    spec = module.__spec__
+    return spec is not None and spec.origin is None and spec.submodule_search_locations is not None
 
 
 def _source_of(name: str, module: ModuleType) -> Path:

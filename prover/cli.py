@@ -261,9 +261,10 @@ def verify(vk: Path | None, zkey: Path | None, public: Path, proof: Path, as_jso
 @click.option("--cold", is_flag=True, help="Time each sample from the key file on, not from the witness.")
 def worker(zkey: Path, wtns: Path, backend: str, gpu_memory: float | None, cold: bool) -> int:
     """Serve proofs to `freshproof bench` (not for use by hand)."""
-    from prover.worker import Job, serve
+    from prover.serving import serve
+    from prover.worker import Job, Proofs
 
-    return serve(lambda: Job(zkey, wtns, backend, _bytes(gpu_memory), cold))
+    return serve(lambda: Proofs(Job(zkey, wtns, backend, _bytes(gpu_memory), cold)))
 
 
 @cli.command()

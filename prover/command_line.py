@@ -37,7 +37,7 @@ class Commands(click.Group):
             return super().main(*args, **kwargs)
         except click.UsageError as error:
             if FD_VARIABLE in os.environ:
-                from prover.worker import report_failure
+                from prover.serving import report_failure
 
                 report_failure(error.format_message(), "see `groth16 worker --help`", error.exit_code)
             raise

@@ -11,17 +11,19 @@ from orchestrator.errors import Refused
 from orchestrator.loaded import running_sources
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 PACKAGES = ("prover", "orchestrator")
 
 
-def imported_sources(root: Path) -> list[dict[str, str]]:
+def imported_sources(root: Path, others: Iterable[str] = ()) -> list[dict[str, str]]:
     """Path (relative to ``root`` where it lies inside) and digest of every imported file of this project.
 
+    ``others``: packages beside its own.
     Raises what `orchestrator.loaded.running_sources` does.
     """
-    return [asdict(source) for source in running_sources(root, PACKAGES)]
+    return [asdict(source) for source in running_sources(root, (*PACKAGES, *others))]
 
 
 def require_same_sources(before: list[dict[str, str]], now: list[dict[str, str]]) -> None:

@@ -151,3 +151,14 @@ def test_sources_by_content(tmp_path: Path, started: list[str]) -> None:
     done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode
     assert "may run from" in done.stderr and "not from its source" in done.stderr
+
+
+def test_folders_without_code_are_no_sources(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    for name, text in (("part", "x = 1\n"), ("main", PACKAGE)):
+        (tmp_path / "mine" / f"{name}.py").write_text(text)
+    environ = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[2]}"}
+    environ |= {"PYTHONPYCACHEPREFIX": str(tmp_path / "empty"), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "mine.main", str(tmp_path)]
+    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["mine/main.py", "mine/part.py"]
