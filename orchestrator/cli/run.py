@@ -26,7 +26,9 @@ from orchestrator.foreign.observe import file_clock_ns, observe, recorded_by_anc
 from orchestrator.foreign.provenance import ends, sources_of
 from orchestrator.foreign.receipt import look, project_root
 from orchestrator.foreign.record import Observed, Recorder
-from orchestrator.foreign.report import SourceRow, idle_options, product_lines, source_rows
+from orchestrator.foreign.report import SourceRow, idle_options, product_lines, source_rows, stamp_lines
+from orchestrator.foreign.stamping import Stamper
+from orchestrator.foreign.stamps import Stamps, with_build
 from orchestrator.foreign.store import Damaged, Store
 from orchestrator.model import Verdict
 from orchestrator.verdict_report import verdict_fields
@@ -40,14 +42,21 @@ from orchestrator.workspace import HELD, Workspace, exclusive, find_root
 )
 @click.option("--json", "as_json", is_flag=True, help="Write what was recorded as JSON to standard error.")
 @click.option("--quiet", is_flag=True, help="Say nothing after the build.")
+@click.option("--stamp", is_flag=True, help="Put a stamp into each object that nvcc makes; see below.")
 @click.pass_context
-def command(ctx: click.Context, as_json: bool, quiet: bool) -> int:
+def command(ctx: click.Context, as_json: bool, quiet: bool, stamp: bool) -> int:
     """Run COMMAND (make, ninja, cmake --build, cargo build, pip install ...) as it is and watch what it does.
 
     Its output and exit code pass through. Each compile, archive and link is recorded with everything that it
     read; `freshproof verify` and `freshproof gate` judge by that record. The record lies in .freshproof/ in
-    the project. What is said afterwards goes to standard error. Exit codes: COMMAND's own; 125 when it was
-    not started.
+    the project. What is said afterwards goes to standard error.
+
+    With --stamp each relocatable object gets a note, .note.freshproof, as soon as nvcc has written it. It
+    names the step by a digest, and the sources; linkers carry it into libraries and programs, where
+    `freshproof inspect` reads it. Equal steps give equal notes. What ccache and its like would keep, cubins,
+    fat binaries and PTX get none. A stamp names a step and proves nothing: verdicts are the same without.
+
+    Exit codes: COMMAND's own; 125 when it was not started.
     """
     behind = command_of(ctx)
     if not behind:
@@ -56,10 +65,11 @@ def command(ctx: click.Context, as_json: bool, quiet: bool) -> int:
     store = Store(Path(project_root(folder)))
     if recorded_by_ancestor(store.root, os.environ):
         return become(behind)  # the outer one records
+    stamper = Stamper(str(store.root)) if stamp else None
     try:
         with store.exclusive(_note), _tree_held(Path(folder)) as environ:
-            observed = _observe(behind, folder, store, environ)
-            return _record(store, observed, as_json, quiet)
+            observed = _observe(behind, folder, store, environ, stamper)
+            return _record(store, observed, stamper, as_json, quiet)
     except FreshproofError as error:
         click.echo(f"error: {visible(error.what)}", err=True)
         if error.remedy:
@@ -84,14 +94,17 @@ def _tree_held(folder: Path) -> Iterator[dict[str, str]]:
         yield {**given_environment(), HELD: str(workspace.root)}
 
 
-def _observe(behind: tuple[str, ...], folder: str, store: Store, environ: dict[str, str]) -> Observed:
+def _observe(
+    behind: tuple[str, ...], folder: str, store: Store, environ: dict[str, str], stamper: Stamper | None
+) -> Observed:
     before = look([str(store.root)])
     began = file_clock_ns()
-    code, events, lost = observe(behind, environ, Path(folder), store.root)
+    answer = stamper.answer if stamper else None
+    code, events, lost = observe(behind, environ, Path(folder), store.root, answer)
     return Observed(behind, folder, code, events, lost, began, before, dict(os.environ))
 
 
-def _record(store: Store, observed: Observed, as_json: bool, quiet: bool) -> int:
+def _record(store: Store, observed: Observed, stamper: Stamper | None, as_json: bool, quiet: bool) -> int:
     began = time.monotonic()
     try:
         earlier = store.read()
@@ -100,15 +113,21 @@ def _record(store: Store, observed: Observed, as_json: bool, quiet: bool) -> int
         earlier = None
     recorder = Recorder(store, earlier or Build(str(store.root)))
     build, outputs = recorder.record(observed)
+    stamps = stamper.of_build(outputs) if stamper else None
+    if stamps:
+        store.write_stamps(with_build(store.read_stamps(), stamps, build))
     judge = Judge(store, build, os.environ, recorder.digests)
     compiles = {path: judge.verdict(path) for path, made in build.made.items() if sources_of(made)}
     rows = source_rows(build, {output.path for output in outputs}, compiles)
     counting, leftover = ends(build.made)
     verdicts = [(path, judge.product(path)) for path in counting]
     if as_json:
-        click.echo(json.dumps(_document(build, rows, verdicts, leftover)), err=True)
+        document = _document(build, rows, verdicts, leftover)
+        click.echo(json.dumps({**document, **(_stamps_fields(stamps) if stamps else {})}), err=True)
     elif not quiet:
         _show(build, rows, verdicts, leftover, time.monotonic() - began)
+        for line in stamp_lines(build, stamps) if stamps else ():
+            click.echo(one_line(line), err=True)
     return observed.code
 
 
@@ -132,6 +151,13 @@ def _show(
     if leftover:
         names = ", ".join(path.removeprefix(f"{build.root}/") for path in leftover)
         click.echo(f"  left over from earlier builds and not used: {one_line(names)}", err=True)
+
+
+def _stamps_fields(stamps: Stamps) -> dict[str, object]:
+    given = [
+        {"stamp": stamp, "path": one.path, "sources": one.sources} for stamp, one in stamps.steps.items()
+    ]
+    return {"stamped": given, "not_stamped": stamps.left}
 
 
 def _table(rows: list[SourceRow]) -> Table:

@@ -68,9 +68,17 @@ class CompileRecorder:
             raise Unclosed(str(error)) from None
         except (BuildFailed, Missing) as error:
             raise Unclosed(error.what) from None
+        tools = self._tools_of(toolchain)
+        return _manifest(_action(step), step, path, content, closure, tools, toolchain)
+
+    def tools(self, step: Step) -> Tools:
+        """The programs behind a step by content. Raises `BuildFailed`, `Missing`."""
+        return self._tools_of(self._toolchain(step))
+
+    def _tools_of(self, toolchain: Toolchain) -> Tools:
         if toolchain not in self._tools:
             self._tools[toolchain] = digest_tools(toolchain.components, self.digests)
-        return _manifest(_action(step), step, path, content, closure, self._tools[toolchain], toolchain)
+        return self._tools[toolchain]
 
     def _toolchain(self, step: Step) -> Toolchain:
         """Of a step: `discover` is asked in the same way when the step is judged."""

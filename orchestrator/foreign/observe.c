@@ -14,6 +14,9 @@
  * <log>.<pid>.<start>. The variable for that is set in its own process alone. It names an open file, so that a
  * compiler that goes on when the build is over and the log is gone finds it still.
  *
+ * An nvcc that ends well and finds <log>.stamps, where the process that records listens, sends its first record
+ * there and waits until that process is done with what nvcc made. Whatever becomes of that, nvcc ends as it does.
+ *
  * Programs that start others with an environment of their own choice (env -i, sandboxes) get the two
  * variables that keep the observer loaded put back. Nothing else of the build is touched.
  */
@@ -27,7 +30,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,10 +42,13 @@
 
 #define MOST_WORDS_IN_FILES (16 << 20)
 #define UNKNOWN_CODE (-1)
+#define PATIENCE_S 60
 
 static char log_setting[PATH_MAX + 64];
 static char library[PATH_MAX];
 static pid_t observed;
+static char *sent; /* nvcc's first record, to be sent when it ends */
+static size_t sent_size;
 
 extern int on_exit(void (*)(int, void *), void *) __attribute__((weak)); /* not in every C library */
 
@@ -173,8 +182,28 @@ static void write_start(const char *path, int argc, char **argv, char **envp) {
         if (name) add_words(&to, i, name);
     }
     append(path, record, to.at);
-    free(record);
+    const char *tool = strrchr(program, '/');
+    if (tool && !strcmp(tool, "/nvcc"))
+        sent = record, sent_size = (size_t)(to.at - record);
+    else
+        free(record);
     ask_for_list(path, program, argc, argv, start);
+}
+
+static void let_stamp(void) {
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    struct timeval patience = {PATIENCE_S, 0};
+    char done;
+    int length = snprintf(to.sun_path, sizeof to.sun_path, "%s.stamps", log_setting + sizeof LOG);
+    int line = length < (int)sizeof to.sun_path ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    if (line < 0) return;
+    setsockopt(line, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(line, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (!connect(line, (struct sockaddr *)&to, sizeof to) &&
+        send(line, sent, sent_size, MSG_NOSIGNAL) == (ssize_t)sent_size && read(line, &done, 1) < 0) {
+        /* it took too long, and closing the line says so */
+    }
+    close(line);
 }
 
 static void ended(int code) {
@@ -182,6 +211,7 @@ static void ended(int code) {
     struct text to = {record + 8, record + sizeof record};
     if (getpid() != observed) return; /* a fork of it, which is no program of its own */
     observed = 0;
+    if (sent && !code) let_stamp();
     add_number(&to, (uint64_t)getpid());
     add_number(&to, now_ns());
     if (code != UNKNOWN_CODE) add_number(&to, (uint64_t)(code & 0xff));

@@ -19,6 +19,7 @@ from orchestrator.errors import Missing
 from orchestrator.foreign.events import Event, Torn, read_events
 from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.native import library
+from orchestrator.foreign.stamping import Asked, listening
 
 _SEPARATES = re.compile(r"[\s:$]")
 _LOG = "FRESHPROOF_OBSERVER_LOG"
@@ -36,10 +37,14 @@ def recorded_by_ancestor(root: Path, environ: Mapping[str, str]) -> bool:
 
 
 def observe(
-    argv: Sequence[str], environ: Mapping[str, str], folder: Path, root: Path
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    folder: Path,
+    root: Path,
+    answer: Callable[[Asked], None] | None = None,
 ) -> tuple[int, tuple[Event, ...], tuple[str, ...]]:
     """Run a build of the project at ``root``; returns its exit code, the programs that it started, and what
-    was lost, in words.
+    was lost, in words. With ``answer`` each nvcc that ended well waits until that has returned.
 
     Raises `Missing` if it cannot be started.
     """
@@ -57,7 +62,8 @@ def observe(
             "FRESHPROOF_OBSERVER": str(observer),
             _LOG: str(log),
         }
-        code = run_through(argv, environment, folder)
+        with listening(f"{log}.stamps", answer) if answer else contextlib.nullcontext():
+            code = run_through(argv, environment, folder)
         try:
             return code, tuple(_with_list(e, log) for e in read_events(log.read_bytes())), ()
         except (OSError, Torn) as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator.foreign.made import Build, Made
 from orchestrator.foreign.provenance import chain, makers_of_code, sources_of
+from orchestrator.foreign.stamps import Stamps
 from orchestrator.foreign.words import OUTPUT_OPTIONS
 from orchestrator.model import State, Verdict
 from orchestrator.objects.demangle import demangle
@@ -109,6 +110,18 @@ def idle_options(build: Build) -> Iterator[str]:
                 options = " and ".join(f"`{' '.join(words)}`" for words in only if words)
                 both = f"{shown(build, first.path)} and {shown(build, other.path)}"
                 yield f"  {both} hold the same device code of {names}: {options} makes no difference to it"
+
+
+def stamp_lines(build: Build, stamps: Stamps) -> Iterator[str]:
+    """How many objects a build gave stamps to, and which got none, and why."""
+    count = len({one.path for one in stamps.steps.values()})
+    if not count and not stamps.left:
+        return
+    yield f"  {count} {'object was' if count == 1 else 'objects were'} stamped"
+    for path, why in list(stamps.left.items())[:_FEW]:
+        yield f"      {shown(build, path)}: not stamped: {why}"
+    if len(stamps.left) > _FEW:
+        yield f"      and {len(stamps.left) - _FEW} more that were not (--json lists them)"
 
 
 def _options(made: Made) -> list[str]:

@@ -1,6 +1,7 @@
 """Where builds by other build systems are recorded: ``.freshproof/`` in the project, which git ignores.
 
 record.json       what was made, by which step, from what
+stamps.json       the steps whose objects got stamps
 receipts/         projects as they were at each build, by digest
 manifests/        closures of nvcc compiles, and the documents that they share
 cache/            what saves time and decides nothing
@@ -21,6 +22,7 @@ from orchestrator import manifest as manifests
 from orchestrator.canonical import digest_bytes
 from orchestrator.foreign.descriptions import configured_from
 from orchestrator.foreign.made import Build, Receipt, build_bytes, read_build, read_receipt, receipt_bytes
+from orchestrator.foreign.stamps import Stamps, read_stamps, stamps_bytes
 from orchestrator.model import Digest, Manifest
 from orchestrator.workspace import explained, write_atomically
 
@@ -90,10 +92,22 @@ class Store:
         """Put the record in place, and take away documents that it no longer names."""
         write_atomically(self.folder / "record.json", build_bytes(build))
         named = {build.receipt, *(name for m in build.made.values() for name in (m.receipt, m.manifest))}
+        named |= {step.manifest for step in self.read_stamps().steps.values()}
         for kind in ("receipts", "manifests"):
             for path in (self.folder / kind).glob("*.json"):
                 if f"sha256:{path.stem}" not in named:
                     path.unlink(missing_ok=True)
+
+    def read_stamps(self) -> Stamps:
+        """What is kept of stamps. They decide nothing: what cannot be read counts as none."""
+        try:
+            return read_stamps((self.folder / "stamps.json").read_bytes())
+        except (OSError, ValueError):
+            return Stamps()
+
+    def write_stamps(self, stamps: Stamps) -> None:
+        """Keep them."""
+        write_atomically(self.folder / "stamps.json", stamps_bytes(stamps))
 
     def write_receipt(self, receipt: Receipt) -> Digest:
         """Keep a receipt; returns the digest that names it."""

@@ -103,20 +103,21 @@ def _compiler(argv: Sequence[str], phase: str, ending: str, mode: str) -> Comman
 def asking(argv: Sequence[str], lists: str) -> tuple[str, ...]:
     """The command that asks a compiler for what the compile ``argv`` reads, written to ``lists``."""
     objects = {word for word in _positional(argv) if word.endswith(LINKED)}
-    kept = [argv[0]]
-    words = iter(argv[1:])
-    for word in words:
+    dropped = {*_ABOUT_LISTS, *_NVCC_MODES, *objects}
+    kept = (word for word in without_outputs(argv[1:]) if word not in dropped)
+    return (argv[0], *kept, "-M", "-MF", lists)
+
+
+def without_outputs(words: Sequence[str]) -> Iterator[str]:
+    """The words of a compile but for where it writes."""
+    left = iter(words)
+    for word in left:
         if word in OUTPUT_OPTIONS:
-            next(words, None)
-        elif not (
-            word.split("=", 1)[0] in OUTPUT_OPTIONS
-            or word in _ABOUT_LISTS
-            or word in _NVCC_MODES
-            or word in objects
-            or (word.startswith("-o") and not word.startswith(("-odir", "-opt")))
+            next(left, None)
+        elif word.split("=", 1)[0] not in OUTPUT_OPTIONS and not (
+            word.startswith("-o") and not word.startswith(("-odir", "-opt"))
         ):
-            kept.append(word)
-    return (*kept, "-M", "-MF", lists)
+            yield word
 
 
 def _named(argv: Sequence[str]) -> Iterator[tuple[str, str]]:

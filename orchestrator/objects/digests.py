@@ -2,8 +2,8 @@
 
 - *file*: every byte. Decides.
 - *normalised*: host and device code without noise: temporary names of nvcc (``tmpxft_<pid>``), the order and
-  packing of string tables, debug information of host code, the build id, member times of archives. Decides
-  for objects, archives and programs, whose bytes differ from run to run.
+  packing of string tables, debug information of host code, the build id, stamps of steps, member times of
+  archives. Decides for objects, archives and programs, whose bytes differ from run to run.
 - *unstamped*: every byte, with the placeholder in the place of stamps that stand in the file as they are.
 - *device*: machine code with the data it refers to, PTX and LTO-IR, in no order; no debug information,
   compiler notes or stamps. Explains.
@@ -22,6 +22,7 @@ from orchestrator.objects.cubin import Cubin, read_cubin
 from orchestrator.objects.elf import SHT_NOBITS, SHT_SYMTAB, Elf, read_elf
 from orchestrator.objects.ptx import without_comments
 from orchestrator.objects.stamp import PLACEHOLDER, SYMBOL_PREFIX, read_stamps
+from orchestrator.objects.step_stamp import SECTION
 from orchestrator.objects.window import Bytes
 
 _NOISE = re.compile(rb"tmpxft_[0-9a-f]{8}_[0-9a-f]{8}")
@@ -29,7 +30,9 @@ _QUIET = b"tmpxft_" + b"0" * 8 + b"_" + b"0" * 8
 _PTX_DEBUG = re.compile(rb"^\s*\.(?:loc|file)\s[^\n]*\n|^\s*\.section[^{]*\{[^}]*\}", re.MULTILINE)
 _PTX_STAMP = re.compile(rb"^[^\n]*\b" + SYMBOL_PREFIX.encode() + rb"[^\n]*\n", re.MULTILINE)
 
-_NOT_CODE = (".strtab", ".shstrtab", ".note.gnu.build-id", ".debug", ".rela.debug", ".zdebug", ".gnu_debug")
+_NOT_CODE = (
+    ".strtab", ".shstrtab", ".note.gnu.build-id", SECTION, ".debug", ".rela.debug", ".zdebug", ".gnu_debug",
+)  # fmt: skip
 
 
 def file_digest(data: Bytes) -> str:

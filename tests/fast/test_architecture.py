@@ -23,8 +23,8 @@ PURE = {
     "verdict_report", "verify", "workloads",
 }  # fmt: skip
 PURE_FOREIGN = {
-    "architectures", "events", "lists", "made", "provenance", "report", "sources", "steps", "variables",
-    "word_files", "words",
+    "architectures", "events", "lists", "made", "provenance", "report", "sources", "stamps", "steps",
+    "variables", "word_files", "words",
 }  # fmt: skip
 PURE_WATCH = {"code_change", "decide", "gathering", "mounts", "scope", "timing", "words"}
 PURE_COMPARE = {"factorial", "paired", "rank_sum", "records", "report"}
