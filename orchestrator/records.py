@@ -19,7 +19,7 @@ from orchestrator.errors import BrokenRun, ConfigurationError
 from orchestrator.workspace import explained
 
 SCHEMA = "freshproof/record/1"
-KINDS = ("run", "env", "artifact", "drivers", "sample", "verdict")
+KINDS = ("run", "env", "artifact", "drivers", "sample", "comparison", "verdict")
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TIME_BITS, _RANDOM_BITS = 48, 80

@@ -44,6 +44,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "More commands": {
         "audit": "Find every copy of your targets' code, and which one would run.",
+        "compare": "Say whether one thing is faster than another.",
         "clean": "Remove artifacts, records and logs; say what was removed.",
         "diff": "Compare two builds: kernels, host code, texts.",
         "gate": "Run a command only if the targets are proven fresh.",

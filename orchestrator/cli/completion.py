@@ -18,6 +18,13 @@ def target_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     return _names(lambda project: (target.name for target in project.targets), ctx, incomplete)
 
 
+def variant_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Variants of targets that were not named yet."""
+    return _names(
+        lambda project: (target.name for target in project.targets if target.variant), ctx, incomplete
+    )
+
+
 def workload_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Workloads that were not named yet."""
     return _names(lambda project: (workload.name for workload in project.workloads), ctx, incomplete)

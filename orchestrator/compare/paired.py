@@ -64,13 +64,18 @@ def block_ratio(first: Sequence[int], second: Sequence[int]) -> float:
     return statistics.fmean(math.log(b / a) for a, b in zip(first, second, strict=True))
 
 
-def compare_blocks(ratios: Sequence[float], threshold: float, alpha: float = FIXED_ALPHA) -> Paired:
-    """Decide on at least two blocks. ``threshold``: the smallest change that matters, such as 0.01."""
+def compare_blocks(
+    ratios: Sequence[float], threshold: float, alpha: float = FIXED_ALPHA, *, contaminated: bool = False
+) -> Paired:
+    """Decide on at least two blocks. ``threshold``: the smallest change that matters, such as 0.01.
+
+    ``contaminated``: too many were disturbed for any answer to count.
+    """
     rank = signed_rank_interval(ratios, alpha)
     mean = student_interval(ratios, alpha)
     shift = statistics.median(_walsh(ratios))
-    answer, wanted = Answer.INCONCLUSIVE, None
-    if rank is not None:
+    answer, wanted = Answer.CONTAMINATED if contaminated else Answer.INCONCLUSIVE, None
+    if rank is not None and not contaminated:
         low, high = min(rank[0], mean[0]), max(rank[1], mean[1])
         same = student_interval(ratios, _SAME_ALPHA)
         answer = decide(math.expm1(shift), low, high, threshold, (math.expm1(same[0]), math.expm1(same[1])))
@@ -134,6 +139,11 @@ def holm(ps: Sequence[float], alpha: float = FIXED_ALPHA) -> list[bool]:
             break
         counted[index] = True
     return counted
+
+
+def signed(share: float) -> str:
+    """A change less one, such as ``+3.1 %``."""
+    return f"{share * 100:+.1f} %"
 
 
 def _walsh(values: Sequence[float]) -> list[float]:

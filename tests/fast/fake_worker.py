@@ -1,7 +1,8 @@
 """A worker for tests: speaks the protocol, and misbehaves in the one way that its first argument names.
 
 Run as a program: ``python fake_worker.py SCENARIO``. A scenario may hold a number: ``crash@3`` ends before
-sample 3.
+sample 3; `lasts@13` takes samples of 13 ms; `flags` takes samples whose length depends on the variants that
+the artifacts' digests name (see `EFFECTS_MS`).
 """
 
 import hashlib
@@ -10,6 +11,11 @@ import os
 import sys
 import time
 from pathlib import Path
+
+EFFECTS_MS = {"slow": 4, "fast": -2, "nothing": 0}
+"""What each variant adds to the 10 ms of a sample."""
+TOGETHER_MS = {("slow", "fast"): 3}
+"""What two variants add only if both are there."""
 
 
 def main() -> None:
@@ -35,10 +41,10 @@ def main() -> None:
         request = json.loads(line)
         if request["op"] == "close":
             sys.exit(3 if name == "ends-badly" else 0)
-        if request["index"] < at_index:
+        if name not in ("lasts", "flags") and request["index"] < at_index:
             send(answers, sample("honest", request["index"]))
         else:
-            misbehave(answers, name, request["index"])
+            misbehave(answers, name, request["index"], at_index)
 
 
 def ready(name: str) -> dict[str, object]:
@@ -72,11 +78,20 @@ def ready(name: str) -> dict[str, object]:
     }
 
 
-def sample(name: str, index: int) -> dict[str, object]:
+def flagged_ms() -> int:
+    """How long a sample takes with the variants that were handed over."""
+    on = set()
+    for artifact in json.loads(os.environ["FRESHPROOF_ARTIFACTS"]).values():
+        on |= set(artifact["digest"].partition(".")[2].split("+"))
+    alone = sum(EFFECTS_MS[flag] for flag in on & EFFECTS_MS.keys())
+    return 10 + alone + sum(ms for both, ms in TOGETHER_MS.items() if set(both) <= on)
+
+
+def sample(name: str, index: int, lasts_ms: int = 10) -> dict[str, object]:
     """One answer whose two phases leave a known millisecond unaccounted."""
     start = time.monotonic_ns()
-    end = start + 10_000_000
-    time.sleep(0.011)
+    end = start + lasts_ms * 1_000_000
+    time.sleep((lasts_ms + 1) / 1000)
     spans = [span("first", start, start + 4_000_000), span("second", start + 4_000_000, end - 1_000_000)]
     if name == "overlapping":
         spans[1] = span("second", start + 3_000_000, end - 1_000_000)
@@ -104,8 +119,11 @@ def span(
     return {"name": name, "clock": clock, "t0_ns": start, "t1_ns": end, "stream": stream}
 
 
-def misbehave(answers, name: str, index: int) -> None:
+def misbehave(answers, name: str, index: int, number: int) -> None:
     """Answer a request in the scenario's way."""
+    if name in ("lasts", "flags"):
+        send(answers, sample(name, index, number if name == "lasts" else flagged_ms()))
+        return
     if name == "crash":
         os.write(2, b"about to fall\n")
         os._exit(77)
