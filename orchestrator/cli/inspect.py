@@ -16,10 +16,12 @@ from orchestrator.cli.object_tables import code_table, kernel_table, print_table
 from orchestrator.cli.safe_text import one_line
 from orchestrator.cli.terminal import FileName, bytes_progress, result_console
 from orchestrator.errors import AnswerIsNo, FreshproofError, Undecided
+from orchestrator.foreign.origins import Origins, find_origins
 from orchestrator.object_files import member_opener, open_object, reading
 from orchestrator.objects.contents import DEVICE_FORMS, Form, form_of, walk
 from orchestrator.objects.digests import device_digest, file_digest, normalised_digest, unstamped_digest
 from orchestrator.objects.search import Pattern, Search, search, text_pattern
+from orchestrator.objects.step_stamp import StepStamp
 from orchestrator.objects.summary import PieceSummary, summarize_piece, texts_of
 from orchestrator.objects.window import Bytes
 
@@ -45,6 +47,9 @@ def command(
     itself in every block. Launch bounds are Threads, Min blocks and Cluster. A cubin does not hold Min blocks
     (its trace is the Register limit that ptxas worked to): it is shown where the file has PTX of the kernel,
     else as "?".
+
+    A stamp that `freshproof run --stamp` put into an object names the compile that made it. Where that
+    build's record lies in the file's project, it says when that was, and what changed since of all it read.
 
     With --find, say where a text still stands: in which section, symbol or unpacked entry. It is sought in
     all bytes, and in names of C++ functions as the source spells them. Offsets count from the start of the
@@ -122,11 +127,39 @@ class _Report:
     digests: dict[str, str | None]
     pieces: list[PieceSummary] = field(default_factory=list)
     texts: list[str] | None = None
+    _origins: Origins | None = None
+
+    @property
+    def step_stamps(self) -> tuple[StepStamp, ...]:
+        """Stamps of steps by other build systems, in the file's order."""
+        return tuple(dict.fromkeys(stamp for piece in self.pieces for stamp in piece.step_stamps))
+
+    def look_up(self) -> None:
+        """Look for the record of a build that gave the stamps."""
+        if self.step_stamps:
+            self._origins = find_origins(self.path)
+
+    def _steps(self) -> list[dict[str, Any]]:
+        """The stamps with the recorded steps that they name."""
+        unknown = {"step": None, "changed": None}
+        return [
+            {**asdict(stamp), **(asdict(origin) if origin else unknown)}
+            for stamp in self.step_stamps
+            for origin in (self._origins.of(stamp.digest) if self._origins else None,)
+        ]
+
+    def _step_lines(self) -> Iterator[str]:
+        for stamp in self.step_stamps[:_MANY_KERNELS]:
+            told = f": {self._origins.words(stamp)}" if self._origins else ""
+            yield f"stamp      {', '.join(stamp.sources)} {stamp.digest}{told}"
+        if len(self.step_stamps) > _MANY_KERNELS:
+            yield f"stamp      {len(self.step_stamps) - _MANY_KERNELS:,} more; --json has them"
 
     def json_parts(self) -> Iterator[str]:
         """One JSON object, a line for each piece: a large library has tens of thousands of functions."""
         head = {"path": str(self.path), "form": self.pieces[0].form, "size": self.size}
-        tail = {} if self.texts is None else {"texts": self.texts}
+        tail: dict[str, Any] = {} if self.texts is None else {"texts": self.texts}
+        tail |= {"steps": self._steps()} if self.step_stamps else {}
         yield json.dumps({**head, "digests": self.digests, **tail})[:-1] + ', "pieces": [\n'
         for number, piece in enumerate(self.pieces):
             yield (",\n" if number else "") + json.dumps(piece.as_json())
@@ -164,7 +197,8 @@ class _Report:
         registered = sum(len(piece.registrations) for piece in self.pieces)
         binaries = "fat binary" if registered == 1 else "fat binaries"
         lines = [f"registers  {registered:,} {binaries} with the CUDA runtime"] if registered else []
-        lines += [*sorted(stamps), *sorted(tools)[:_MANY_KERNELS], *sealed[:_MANY_KERNELS]]
+        lines += [*sorted(stamps), *self._step_lines()]
+        lines += [*sorted(tools)[:_MANY_KERNELS], *sealed[:_MANY_KERNELS]]
         forms = {piece.form for piece in self.pieces}
         if Form.LTO_IR in forms and Form.CUBIN not in forms:
             lines.append("no machine code: the device link makes it")
@@ -199,6 +233,7 @@ def _read(path: Path, texts: bool, digests: bool) -> _Report:
                 found.update(texts_of(piece))
             advance(piece.stored if piece.form in DEVICE_FORMS else 0)
     report.texts = sorted(found) if texts else None
+    report.look_up()
     return report
 
 

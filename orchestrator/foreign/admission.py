@@ -192,6 +192,7 @@ def _other_copy(look: Judge, path: str, recorded: str, digest: str | None, what:
     """A program or library that stands for a recorded one and is not it."""
     wanted = look.build.made[recorded].content.digest
     note = f"{path} would be loaded; the recorded build made {look.shown(recorded)}, and this is {what}"
+    note = look.with_stamps(note, path)
     remedy = "name that one, or see to LD_LIBRARY_PATH and the program's RUNPATH"
     observation = Observation(Link.LOADED, "other-copy", path, wanted, digest, note, remedy)
     return judge(Evidence(look.shown(path), frozenset({Link.LOADED}), (observation,)))

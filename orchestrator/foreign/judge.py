@@ -18,6 +18,7 @@ from orchestrator.foreign.architectures import observe_code_for
 from orchestrator.foreign.compile_record import recorded_toolchain
 from orchestrator.foreign.contents import read_pieces
 from orchestrator.foreign.made import Build, Made, Receipt
+from orchestrator.foreign.origins import Origins
 from orchestrator.foreign.provenance import AGAIN, Unknown, chain, members_of, second_names, sources_of
 from orchestrator.foreign.receipt import look, programs, variables
 from orchestrator.foreign.sources import can_matter, is_unit
@@ -44,6 +45,7 @@ class Judge:
     gpu: str = ""
     """Architecture on which the products are to run; empty if that is not asked."""
     _observer: Observer = field(init=False)
+    _origins: Origins = field(init=False)
     _toolchains: dict[object, Toolchain] = field(default_factory=dict)
     _tools: dict[Toolchain, Tools] = field(default_factory=dict)
     _manifests: dict[Digest, Manifest | str] = field(default_factory=dict)
@@ -53,6 +55,7 @@ class Judge:
     _known: dict[str, tuple[Observation, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._origins = Origins(self.store)
         self._observer = Observer(Path("/"), self.digests, lambda _manifest, _target: ())
 
     def verdict(self, path: str, at: str | None = None) -> Verdict:
@@ -66,7 +69,9 @@ class Judge:
             rows.append(observe_code_for(self.gpu, made.content.archs, self.shown(at or path)))
         for step in steps:
             rows += self._of_step(step, own)
-            rows += map(self._in_words, members_of(step, self.build.made, self._now))
+            rows += (
+                self._in_words(self._told(o, step)) for o in members_of(step, self.build.made, self._now)
+            )
         unique = {(o.code, o.subject, o.recorded, o.observed, o.note): o for o in rows}
         required = _ALWAYS | ({Link.MEMBERS} if made.inputs else frozenset())
         if made.content.pieces or any(map(sources_of, steps)):
@@ -88,6 +93,7 @@ class Judge:
     def unrecorded(self, path: str) -> Verdict:
         """On a file that no recorded step made."""
         note = f"{self.shown(path)}: was made by no recorded step"
+        note = self.with_stamps(note, path)
         missing = Observation(Link.PLAN, "not-recorded", path, None, None, note, AGAIN)
         return judge(Evidence(self.shown(path), frozenset({Link.PLAN}), (missing,)))
 
@@ -129,6 +135,8 @@ class Judge:
                 Link.ARTIFACT, "artifact-unreadable", shown, made.content.digest, None, str(now)
             )
         note = f"{shown}: {'its bytes are not those that were built' if now else 'is gone'}"
+        if now and now != made.content.digest:
+            note = self.with_stamps(note, path)
         code = "artifact" if now == made.content.digest else "artifact-changed" if now else "artifact-missing"
         return Observation(Link.ARTIFACT, code, shown, made.content.digest, now or "missing", note, AGAIN)
 
@@ -137,6 +145,18 @@ class Judge:
             return self.digests.get(path)
         except Unreadable as error:
             return Unknown(error)
+
+    def with_stamps(self, note: str, path: str, member: str = "") -> str:
+        """A finding with what the stamps in a file say of its code. They sharpen words and decide nothing."""
+        told = self._origins.sentence(path, member)
+        return f"{note}; {told}" if told else note
+
+    def _told(self, o: Observation, step: Made) -> Observation:
+        """An observation about what went into ``step``, with the stamps of what did."""
+        if o.code not in ("member-old", "member-unrecorded"):
+            return o
+        inside = o.subject.removeprefix(step.path)
+        return replace(o, note=self.with_stamps(o.note, step.path, inside if inside != o.subject else ""))
 
     def _doubt(self, made: Made, why: str) -> Observation:
         name, why = self.shown(made.path), self.shown(why)

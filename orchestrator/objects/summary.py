@@ -15,6 +15,7 @@ from orchestrator.objects.function import Function
 from orchestrator.objects.ptx import PtxEntry, ptx_strings, read_ptx
 from orchestrator.objects.registration import Registration, read_registrations
 from orchestrator.objects.stamp import Stamp, read_stamps
+from orchestrator.objects.step_stamp import StepStamp, read_step_stamps
 from orchestrator.objects.window import Bytes, printable
 
 _TEXT = re.compile(rb"[\t\n\r -~]{4,}")
@@ -43,13 +44,15 @@ class PieceSummary:
     global_bytes: int = 0
     ptx_entries: tuple[PtxEntry, ...] = ()
     stamps: tuple[Stamp, ...] = ()
+    step_stamps: tuple[StepStamp, ...] = ()
+    """Of host code: the stamps of the compiles that went into it, where another build system ran them."""
     registrations: tuple[Registration, ...] = ()
     """Of host code: the fat binaries that it registers with the CUDA runtime."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, with demangled names added."""
         fields = {one.name: getattr(self, one.name) for one in dataclass_fields(self)}
-        for name in ("tools", "ptx_entries", "stamps"):
+        for name in ("tools", "ptx_entries", "stamps", "step_stamps"):
             fields[name] = [asdict(one) for one in fields[name]]
         fields["registrations"] = [one._asdict() for one in self.registrations]
         # by far the most: `asdict` would copy every part of each
@@ -101,7 +104,12 @@ def _read(piece: Piece, plain: PieceSummary) -> PieceSummary:
         return replace(plain, ptx_entries=read_ptx(piece.data).entries)
     if piece.form in HOST_FORMS:
         elf = read_elf(piece.data)
-        return replace(plain, stamps=read_stamps(elf), registrations=read_registrations(elf))
+        return replace(
+            plain,
+            stamps=read_stamps(elf),
+            step_stamps=read_step_stamps(elf),
+            registrations=read_registrations(elf),
+        )
     return plain
 
 
