@@ -157,7 +157,8 @@ def _stamps_fields(stamps: Stamps) -> dict[str, object]:
     given = [
         {"stamp": stamp, "path": one.path, "sources": one.sources} for stamp, one in stamps.steps.items()
     ]
-    return {"stamped": given, "not_stamped": stamps.left}
+    left = [{"path": path, "reason": why} for path, why in stamps.left.items()]
+    return {"stamped": given, "not_stamped": left}
 
 
 def _table(rows: list[SourceRow]) -> Table:
