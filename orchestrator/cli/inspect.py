@@ -141,7 +141,7 @@ class _Report:
 
     def _steps(self) -> list[dict[str, Any]]:
         """The stamps with the recorded steps that they name."""
-        unknown = {"step": None, "changed": None}
+        unknown = {"step": None, "paths": (), "changed": None}
         return [
             {**asdict(stamp), **(asdict(origin) if origin else unknown)}
             for stamp in self.step_stamps

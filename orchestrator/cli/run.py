@@ -154,9 +154,7 @@ def _show(
 
 
 def _stamps_fields(stamps: Stamps) -> dict[str, object]:
-    given = [
-        {"stamp": stamp, "path": one.path, "sources": one.sources} for stamp, one in stamps.steps.items()
-    ]
+    given = [{"stamp": one.stamp, "path": one.path, "sources": one.sources} for one in stamps.given]
     left = [{"path": path, "reason": why} for path, why in stamps.left.items()]
     return {"stamped": given, "not_stamped": left}
 

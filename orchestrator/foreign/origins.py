@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +27,9 @@ class Origin:
     """The recorded compile or device link that a stamp names."""
 
     step: Stamped
+    """The latest, where equal steps ran."""
+    paths: tuple[str, ...]
+    """Where equal steps wrote, the latest first."""
     changed: tuple[str, ...] | None
     """What of all that it read is not as it was; `None` if the record does not hold that any more."""
 
@@ -36,20 +39,22 @@ class Origins:
     """The stamps that one project's records hold."""
 
     store: Store
-    _steps: dict[Digest, Stamped] = field(init=False)
+    _given: dict[Digest, list[Stamped]] = field(default_factory=dict)
     _found: dict[Digest, Origin] = field(default_factory=dict)
     _digests: Digests = field(default_factory=lambda: Digests(Path("/")))
 
     def __post_init__(self) -> None:
-        self._steps = dict(self.store.read_stamps().steps)
+        for one in reversed(self.store.read_stamps().given):
+            self._given.setdefault(one.stamp, []).append(one)
 
     def of(self, stamp: Digest) -> Origin | None:
         """The step behind a stamp; `None` if it is not recorded here."""
-        if stamp not in self._steps:
+        if stamp not in self._given:
             return None
         if stamp not in self._found:
-            step = self._steps[stamp]
-            self._found[stamp] = Origin(step, self._changed(step))
+            latest = max(self._given[stamp], key=lambda one: one.made_ns)
+            paths = dict.fromkeys((latest.path, *(one.path for one in self._given[stamp])))
+            self._found[stamp] = Origin(latest, tuple(paths), self._changed(latest))
         return self._found[stamp]
 
     def words(self, stamp: StepStamp) -> str:
@@ -58,12 +63,12 @@ class Origins:
         if origin is None:
             return "of no step recorded here"
         when = datetime.fromtimestamp(origin.step.made_ns / 1e9).strftime("%Y-%m-%d %H:%M:%S")
-        made = f"made {when} as {self.shown(origin.step.path)}"
-        if not origin.changed:
-            return made
-        names = ", ".join(map(self.shown, origin.changed[:_FEW]))
-        more = f" and {len(origin.changed) - _FEW} more" if len(origin.changed) > _FEW else ""
-        return f"{made}; changed since: {names}{more}"
+        made = f"made {when} as {self._names(origin.paths)}"
+        return f"{made}; changed since: {self._names(origin.changed)}" if origin.changed else made
+
+    def _names(self, paths: Sequence[str]) -> str:
+        more = f" and {len(paths) - _FEW} more" if len(paths) > _FEW else ""
+        return ", ".join(map(self.shown, paths[:_FEW])) + more
 
     def shown(self, path: str) -> str:
         """A path relative to the project where it lies in it."""

@@ -114,7 +114,7 @@ def idle_options(build: Build) -> Iterator[str]:
 
 def stamp_lines(build: Build, stamps: Stamps) -> Iterator[str]:
     """How many objects a build gave stamps to, and which got none, and why."""
-    count = len({one.path for one in stamps.steps.values()})
+    count = len(stamps.given)
     if not count and not stamps.left:
         return
     yield f"  {count} {'object was' if count == 1 else 'objects were'} stamped"

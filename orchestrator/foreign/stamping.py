@@ -26,7 +26,8 @@ from orchestrator.foreign.outputs import TICK_NS, Output
 from orchestrator.foreign.stamps import Stamped, Stamps, source_name, step_digest
 from orchestrator.foreign.steps import Step, Tool, read_steps
 from orchestrator.objects.digests import normalised_digest
-from orchestrator.objects.step_stamp import Addition, Unstampable, addition, note
+from orchestrator.objects.elf import is_elf
+from orchestrator.objects.step_stamp import NO_OBJECT, Addition, Unstampable, addition, note
 from orchestrator.objects.window import Malformed
 
 CACHES = frozenset(
@@ -145,16 +146,16 @@ class Stamper:
 
     def of_build(self, outputs: Iterable[Output]) -> Stamps:
         """What was stamped, and of all that the build's nvccs made the rest, with why."""
-        done = {one.path for one in self.given.values()}
         silent = "nvcc was not seen to end well, or could not ask"
-        rest = {o.path: silent for o in outputs if makes_objects(o.step) and o.path not in done}
-        return Stamps(dict(self.given), {**rest, **self.left})
+        rest = {o.path: silent for o in outputs if makes_objects(o.step) and o.path not in self.given}
+        return Stamps(tuple(self.given.values()), {**rest, **self.left})
 
     def answer(self, asked: Asked) -> None:
         """Stamp what an nvcc made, or say why not. Raises nothing."""
         for step in read_steps([asked.event], os.path.exists):
             for path in step.outputs if makes_objects(step) else ():
                 self.left.pop(path, None)
+                self.given.pop(path, None)
                 try:
                     self._stamp(step, path, asked)
                 except (Unstampable, Malformed, Unreadable) as error:
@@ -174,7 +175,9 @@ class Stamper:
             if step.mode == "join" and step.sources:
                 raise Unstampable("compiled and linked in one step")
             data = file.read()
-            sources = tuple(_sources(step, self.root))
+            if not is_elf(data):
+                raise Unstampable(NO_OBJECT)
+            sources = tuple(_sources(step, path, self.root))
             stamp = step_digest(step, self.root, sources, self._compiles.tools(step), normalised_digest(data))
             names = tuple(name for name, _digest in sources)
             added = addition(data, note(stamp, names))
@@ -182,8 +185,7 @@ class Stamper:
                 raise Unstampable("it took too long, and the build went on")
             _append(descriptor, added, status)
         event = step.event
-        self.given.pop(stamp, None)
-        self.given[stamp] = Stamped(names, path, event.argv, event.folder, status.st_mtime_ns)
+        self.given[path] = Stamped(stamp, names, path, event.argv, event.folder, status.st_mtime_ns)
 
 
 def makes_objects(step: Step) -> bool:
@@ -221,9 +223,12 @@ def _ancestor(pid: int, names: frozenset[str]) -> str:
     return ""
 
 
-def _sources(step: Step, root: str) -> Iterator[tuple[str, str]]:
-    """The sources with their digests; of a device link the objects, which differ from run to run, by name."""
-    for name in step.sources:
+def _sources(step: Step, output: str, root: str) -> Iterator[tuple[str, str]]:
+    """The sources of ``output`` with their digests; of a device link the objects, which differ from run to run,
+    by name.
+    """
+    one_each = len(step.sources) == len(step.outputs)
+    for name in (step.sources[step.outputs.index(output)],) if one_each else step.sources:
         path = os.path.normpath(os.path.join(step.event.folder, name))
         found = read_digest(path)
         if found is None:

@@ -8,7 +8,7 @@ it, in which headers show.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -27,16 +27,16 @@ _MOST_OF_A_PATH = 20
 
 @dataclass(frozen=True, slots=True)
 class Stamped:
-    """A step whose object got a stamp."""
+    """An object that got a stamp, and the step that made it."""
 
+    stamp: Digest
     sources: tuple[str, ...]
     """Their names in the stamp."""
     path: str
-    """Of the object."""
     argv: tuple[str, ...]
     folder: str
     made_ns: int
-    """When the object was written last, of all times that this step made it."""
+    """When the object was written last, of all times that equal steps made it there."""
     manifest: str = ""
     """Name of the document with everything that the step read; empty if that is not known."""
 
@@ -45,8 +45,8 @@ class Stamped:
 class Stamps:
     """All that is kept of stamps below one project."""
 
-    steps: Mapping[Digest, Stamped] = field(default_factory=dict)
-    """By stamp, in the order in which they were given."""
+    given: tuple[Stamped, ...] = ()
+    """In the order in which they were given. Equal steps that write elsewhere give equal stamps."""
     left: Mapping[str, str] = field(default_factory=dict)
     """Objects of the last build that stayed as nvcc wrote them, and why."""
 
@@ -83,27 +83,27 @@ def source_name(path: str, root: str) -> str:
 
 def with_build(earlier: Stamps, given: Stamps, build: Build) -> Stamps:
     """What is kept after a build that gave stamps: the latest of each object, and where its closure is."""
-    steps = {stamp: one for stamp, one in earlier.steps.items() if stamp not in given.steps}
-    for stamp, one in given.steps.items():
+    again = {(one.stamp, one.path) for one in given.given}
+    kept = [one for one in earlier.given if (one.stamp, one.path) not in again]
+    for one in given.given:
         made = build.made.get(one.path)
-        steps[stamp] = replace(one, manifest=made.manifest if made else "")
-    return Stamps(dict(_latest(steps)), given.left)
+        kept.append(replace(one, manifest=made.manifest if made else ""))
+    return Stamps(_latest(kept), given.left)
 
 
-def _latest(steps: Mapping[Digest, Stamped]) -> Iterator[tuple[Digest, Stamped]]:
+def _latest(given: Sequence[Stamped]) -> tuple[Stamped, ...]:
     count: dict[str, int] = {}
     kept = []
-    for stamp, one in reversed(list(steps.items())):
+    for one in reversed(given):
         count[one.path] = count.get(one.path, 0) + 1
         if count[one.path] <= _MOST_OF_A_PATH:
-            kept.append((stamp, one))
-    yield from reversed(kept)
+            kept.append(one)
+    return tuple(reversed(kept))
 
 
 def stamps_bytes(stamps: Stamps) -> bytes:
-    """The canonical document; steps in order."""
-    steps = [[stamp, asdict(one)] for stamp, one in stamps.steps.items()]
-    return seal({"schema": SCHEMA, "steps": steps, "left": dict(stamps.left)})
+    """The canonical document."""
+    return seal({"schema": SCHEMA, "given": [asdict(one) for one in stamps.given], "left": dict(stamps.left)})
 
 
 def read_stamps(data: bytes) -> Stamps:
@@ -112,7 +112,7 @@ def read_stamps(data: bytes) -> Stamps:
     try:
         if document["schema"] != SCHEMA:
             raise ValueError("it is of another release")
-        return Stamps({stamp: _stamped(fields) for stamp, fields in document["steps"]}, document["left"])
+        return Stamps(tuple(map(_stamped, document["given"])), document["left"])
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("it is damaged, or of another release") from error
 

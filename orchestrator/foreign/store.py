@@ -92,7 +92,7 @@ class Store:
         """Put the record in place, and take away documents that it no longer names."""
         write_atomically(self.folder / "record.json", build_bytes(build))
         named = {build.receipt, *(name for m in build.made.values() for name in (m.receipt, m.manifest))}
-        named |= {step.manifest for step in self.read_stamps().steps.values()}
+        named |= {one.manifest for one in self.read_stamps().given}
         for kind in ("receipts", "manifests"):
             for path in (self.folder / kind).glob("*.json"):
                 if f"sha256:{path.stem}" not in named:

@@ -32,6 +32,7 @@ OWNER = b"Freshproof\0"
 KIND = 0x4653
 """The note's type: the digest is that of a step of another build system."""
 
+NO_OBJECT = "no relocatable object of host code"
 _MOST_NAMES = 400
 """Bytes of names that a note holds at most."""
 _HEADER_SIZE, _ENTRY_SIZE = 64, 64
@@ -103,7 +104,7 @@ def addition(data: Bytes, noted: bytes) -> Addition:
     """
     elf = read_elf(data)
     if elf.type != ET_REL or elf.machine not in (EM_X86_64, EM_AARCH64):
-        raise Unstampable("not a relocatable object of host code")
+        raise Unstampable(NO_OBJECT)
     if elf.section(SECTION):
         raise Unstampable("it has a stamp already")
     count = len(elf.sections) + 1
