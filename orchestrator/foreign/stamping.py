@@ -224,8 +224,8 @@ def _ancestor(pid: int, names: frozenset[str]) -> str:
 
 
 def _sources(step: Step, output: str, root: str) -> Iterator[tuple[str, str]]:
-    """The sources of ``output`` with their digests; of a device link the objects, which differ from run to run,
-    by name.
+    """The sources of ``output`` with their digests; of a device link the objects by name alone: their bytes
+    differ from run to run.
     """
     one_each = len(step.sources) == len(step.outputs)
     for name in (step.sources[step.outputs.index(output)],) if one_each else step.sources:
