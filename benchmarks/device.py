@@ -2,10 +2,11 @@
 
     python benchmarks/device.py [--out FOLDER] [--only STAGE,...]
 
-Stages: facts, build, verify, gate, bench, large, cold, largest, device (the tests), circuits (proofs of the
-test data and of synthetic circuits, for other verifiers), ntt, sanitize. No network is needed. Each stage's
-output goes to OUT/STAGE.txt; OUT/summary.json holds times and results, OUT/proofs.tar.gz the proofs with
-their keys. Exit code 1 if a stage failed.
+Stages: facts, build, verify, gate, device (the tests), circuits (proofs of the test data and of synthetic
+circuits, for other verifiers), sanitize; and, by `freshproof bench`, bench (proofs of small and middle
+circuits), large, cold, ntt, msm, largest, or all of these: tables. No network is needed. Each stage's output
+goes to OUT/STAGE.txt; OUT/summary.json holds times and reports, OUT/tables.md what was timed beside goals,
+peers and floors, OUT/proofs.tar.gz the proofs with their keys. Exit code 1 if a stage failed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -25,6 +27,15 @@ ROOT = Path(__file__).resolve().parents[1]
 CURVES = {"bn254": "bn128", "bls12_381": "bls12381"}
 LOG_DOMAINS = (14, 16, 18)
 STAGE_SECONDS = 420
+TIMED = {
+    "bench": ("pow5-*-cuda", "synthetic-14-*", "synthetic-16-*", "synthetic-18-*"),
+    "large": ("synthetic-20-bls12_381", "synthetic-20-bls12_381-bits", "synthetic-22-*"),
+    "cold": ("synthetic-20-bls12_381-cold",),
+    "ntt": ("ntt-*",),
+    "msm": ("msm-*",),
+    "largest": ("synthetic-24-*",),
+}
+"""Stage to workloads. Circuits take longer to make than to prove: one of 2^24 a minute, and 13 GB of disk."""
 PYTHON = sys.executable
 
 
@@ -58,13 +69,13 @@ class Visit:
         return code == 0
 
     def capture(self, stage: str, *command: str, seconds: int = STAGE_SECONDS) -> dict[str, Any]:
-        """As `run`, for a command that prints one JSON document; empty when it fails."""
+        """As `run`, for a command that prints one JSON document; empty when it prints none."""
         target = self.out / f"{stage}-{len(self.summary['stages'].get(stage, []))}.json"
-        shell = f'{" ".join(command)} > "{target}"'
-        if not self.run(stage, "sh", "-c", shell, seconds=seconds):
-            return {}
+        self.run(stage, "sh", "-c", f'{shlex.join(command)} > "{target}"', seconds=seconds)
         try:
             return dict(json.loads(target.read_text()))
+        except ValueError:
+            return {}
         finally:
             target.unlink()
 
@@ -91,39 +102,26 @@ def gate(visit: Visit) -> None:
     visit.run("gate", PYTHON, "-m", "orchestrator", "gate")
 
 
-def bench(visit: Visit) -> None:
-    """Small and middle circuits on both curves, under the gate."""
-    names = [f"pow5-{curve}-cuda" for curve in CURVES]
-    names += [f"synthetic-{log_domain}-{curve}" for curve in CURVES for log_domain in LOG_DOMAINS]
-    _bench(visit, "bench", *names, "synthetic-18-bls12_381-bits")
+def timed(stage: str) -> Callable[[Visit], None]:
+    """Workloads under the gate."""
 
+    def run(visit: Visit) -> None:
+        command = (PYTHON, "-m", "orchestrator", "bench", *TIMED[stage], "--json")
+        report = visit.capture(stage, *command)
+        if report:
+            visit.summary.setdefault("reports", []).append(report)
 
-def large(visit: Visit) -> None:
-    """Circuits of millions of constraints; making each takes longer than proving it."""
-    for log_domain in (20, 22):
-        for kind in ("", "-bits"):
-            _bench(visit, "large", f"synthetic-{log_domain}-bls12_381{kind}")
+    return run
 
 
 def cold(visit: Visit) -> None:
     """From the key file to the first proof: in one process again and again, and in a process of its own."""
-    _bench(visit, "cold", "synthetic-20-bls12_381-cold")
+    timed("cold")(visit)
     made = ROOT / "build" / "circuits" / "bls12_381-20-0"
     folder = visit.out / "proofs"
     folder.mkdir(exist_ok=True)
     files = (made.with_suffix(".zkey"), made.with_suffix(".wtns"))
     visit.summary["cold proof"] = _prove(visit, folder, "bls12_381-synthetic20", *files)
-
-
-def largest(visit: Visit) -> None:
-    """The largest circuit, resident and streamed; it takes 13 GB of disk and a minute to make."""
-    for kind in ("", "-24gb"):
-        _bench(visit, "largest", f"synthetic-24-bls12_381{kind}")
-
-
-def _bench(visit: Visit, stage: str, *workloads: str) -> None:
-    report = visit.capture(stage, PYTHON, "-m", "orchestrator", "bench", *workloads, "--json")
-    visit.summary.setdefault(stage, []).append(report)
 
 
 def circuits(visit: Visit) -> None:
@@ -169,21 +167,6 @@ def _prove(visit: Visit, folder: Path, name: str, zkey: Path, wtns: Path) -> dic
     return {"name": name, **visit.capture("circuits", *command)}
 
 
-def ntt(visit: Visit) -> None:
-    """Transforms, gated."""
-    for curve in CURVES:
-        visit.run(
-            "ntt",
-            PYTHON,
-            "-m",
-            "benchmarks.ntt",
-            "--curve",
-            curve,
-            "--json",
-            str(visit.out / f"ntt-{curve}.json"),
-        )
-
-
 def sanitize(visit: Visit) -> None:
     """compute-sanitizer over small sizes: bad memory accesses, then races in shared memory."""
     small = "three_vectors or test_products or test_multiply or off_the_curve or (oracles and mul)"
@@ -200,13 +183,10 @@ STAGES: dict[str, Callable[[Visit], None]] = {
     "build": nox_session("build"),
     "verify": nox_session("verify"),
     "gate": gate,
-    "bench": bench,
-    "large": large,
+    **{stage: timed(stage) for stage in TIMED},
     "cold": cold,
-    "largest": largest,
     "device": nox_session("device"),
     "circuits": circuits,
-    "ntt": ntt,
     "sanitize": sanitize,
 }
 
@@ -223,6 +203,13 @@ def phase_table(summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def measured(summary: dict[str, Any]) -> str:
+    """What the reports say, beside goals, peers and floors."""
+    from benchmarks.tables import all_tables, runs_of
+
+    return all_tables(runs_of(summary.get("reports", [])))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -232,15 +219,19 @@ def main() -> int:
     options = parser.parse_args()
     out: Path = options.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
-    names = options.only.split(",") if options.only else list(STAGES)
+    asked = options.only.split(",") if options.only else list(STAGES)
+    names = [name for one in asked for name in (TIMED if one == "tables" else [one])]
     if unknown := [name for name in names if name not in STAGES]:
-        parser.error(f"no stage {unknown[0]!r}; stages: {', '.join(STAGES)}")
+        parser.error(f"no stage {unknown[0]!r}; stages: {', '.join(STAGES)}, tables")
     sys.path.insert(0, str(ROOT))
     visit = Visit(out)
     for name in names:
         STAGES[name](visit)
         (out / "summary.json").write_text(json.dumps(visit.summary, indent=1))
     print(phase_table(visit.summary))
+    tables = measured(visit.summary)
+    (out / "tables.md").write_text(tables)
+    print(tables)
     steps = [step for stage in visit.summary["stages"].values() for step in stage]
     failed = [step for step in steps if step["exit_code"] != 0]
     print(f"{len(steps) - len(failed)} steps ok, {len(failed)} failed; everything is in {out}")

@@ -66,6 +66,10 @@ class KnownPoints:
             point = self._group.add(point, step)
         return np.frombuffer(bytes(data), np.uint8)
 
+    def release(self, memory: Memory) -> None:
+        """Give the points' memory back; what they sum to is known without them."""
+        memory.free(self.points)
+
     def expected(self, scalars: NDArray[np.uint8]) -> Any:
         """The MSM over the first ``len(scalars)`` points, a power of two. Exact: sums stay below 2^53."""
         r, pool = self._msm.curve.r, min(len(self._logs), len(scalars))

@@ -1,8 +1,8 @@
 """`groth16 worker`: a resident prover that the orchestrator asks for samples.
 
-The key is loaded once; the timed region of a sample runs from the witness in host memory to the proof's points,
-and the check follows it. A cold sample begins earlier, with the key file: it is read, checked and made
-resident anew.
+The key is loaded once; the timed region of a sample runs from the witness in host memory to the proof's
+points, and the check follows it. A cold sample begins earlier, with the key file: it is read, checked and
+made resident anew.
 """
 
 from __future__ import annotations

@@ -60,13 +60,14 @@ class SpanClock:
                 if not end.done:
                     still_open.append(entry)
                     continue
-                t0, t1 = self._since_epoch(begin), self._since_epoch(end)
+                t0, t1 = self.since_epoch(begin), self.since_epoch(end)
                 spans.append(Span(name, "cuda", t0, max(t0, t1), label))
                 self._pool += (begin, end)
         self._open = still_open
         return spans
 
-    def _since_epoch(self, event: Event) -> int:
+    def since_epoch(self, event: Event) -> int:
+        """When an event passed, in ns of the host's clock; it must have, since `start`."""
         milliseconds = elapsed_ms(self._epoch, event)
         return self._epoch_ns + round(milliseconds * 1e6)
 
