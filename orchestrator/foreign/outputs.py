@@ -13,7 +13,7 @@ from orchestrator.foreign.steps import Move, Step, Tool, follow, read_moves, rea
 _EDITORS = frozenset(
     {"strip", "ranlib", "objcopy", "patchelf", "ar", "chrpath", "llvm-strip", "llvm-objcopy"}
 )
-_PROBE = re.compile(r"/CMakeFiles/(?:[\d.]+/CompilerId\w+|CMakeScratch|CMakeTmp)/|/conftest\.dir/")
+PROBE = re.compile(r"/CMakeFiles/(?:[\d.]+/CompilerId\w+|CMakeScratch|CMakeTmp)/|/conftest\.dir/")
 """What CMake compiles to try the compilers out: no part of what is built."""
 TICK_NS = 12_000_000
 """The end of a program and the time of its last write are told by clocks that move in steps."""
@@ -35,7 +35,7 @@ def find_outputs(events: Sequence[Event]) -> tuple[Output, ...]:
     for step in read_steps(events, os.path.exists):
         moved = follow(step, moves, os.path.exists)
         for path in moved.outputs:
-            if _PROBE.search(path):
+            if PROBE.search(path):
                 continue
             try:
                 written = os.stat(path).st_mtime_ns

@@ -15,14 +15,14 @@ import stat
 import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orchestrator.digests import Digests, Unreadable, read_digest
 from orchestrator.errors import FreshproofError, Missing
 from orchestrator.foreign.compile_record import CompileRecorder
 from orchestrator.foreign.events import Event, Torn, read_events
-from orchestrator.foreign.outputs import TICK_NS, Output
+from orchestrator.foreign.outputs import PROBE, TICK_NS, Output
 from orchestrator.foreign.stamps import Stamped, Stamps, source_name, step_digest
 from orchestrator.foreign.steps import Step, Tool, read_steps
 from orchestrator.objects.digests import normalised_digest
@@ -145,15 +145,24 @@ class Stamper:
         self._compiles = CompileRecorder(Digests(Path("/")))
 
     def of_build(self, outputs: Iterable[Output]) -> Stamps:
-        """What was stamped, and of all that the build's nvccs made the rest, with why."""
+        """What was stamped and is there still, and of all that the build's nvccs made the rest, with why."""
+        made = [o for o in outputs if makes_objects(o.step)]
+        moved = {o.step.outputs[0]: o.path for o in made if len(o.step.outputs) == 1}
+        given = {moved.get(path, path): one for path, one in self.given.items()}
+        left = {moved.get(path, path): why for path, why in self.left.items()}
         silent = "nvcc was not seen to end well, or could not ask"
-        rest = {o.path: silent for o in outputs if makes_objects(o.step) and o.path not in self.given}
-        return Stamps(tuple(self.given.values()), {**rest, **self.left})
+        left = {**{o.path: silent for o in made if o.path not in given}, **left}
+        return Stamps(
+            tuple(replace(one, path=path) for path, one in given.items() if os.path.exists(path)),
+            {path: why for path, why in left.items() if os.path.exists(path)},
+        )
 
     def answer(self, asked: Asked) -> None:
         """Stamp what an nvcc made, or say why not. Raises nothing."""
         for step in read_steps([asked.event], os.path.exists):
             for path in step.outputs if makes_objects(step) else ():
+                if PROBE.search(path):
+                    continue
                 self.left.pop(path, None)
                 self.given.pop(path, None)
                 try:
