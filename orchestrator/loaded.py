@@ -107,8 +107,9 @@ def check_module(claim: Claim, read_symbol: Callable[[str, int], bytes]) -> Load
 
     ``read_symbol(name, size)`` copies the first bytes of a device variable back; every CUDA binding can. Load
     the module from the bytes that were checked: a path may lead to others, and some bindings remember paths.
+    A claim whose ``built_as`` is not empty is that variant, and its stamp's symbol is named after it.
     """
-    symbol = SYMBOL_PREFIX + unit_of(claim.target)
+    symbol = SYMBOL_PREFIX + unit_of(getattr(claim, "built_as", "") or claim.target)
     wanted = TEXT_PREFIX + claim.stamp.removeprefix("sha256:").encode() + b"\0"
     found = read_symbol(symbol, STAMP_BYTES)
     if found != wanted:

@@ -343,6 +343,14 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
+class Substitute(Admitted):
+    """A variant's artifact in its target's place: ``target`` is the name that the workload asks for."""
+
+    built_as: str
+    """The variant, after which the stamp's symbol is named."""
+
+
+@dataclass(frozen=True, slots=True)
 class Admission:
     """The gate's answer: a verdict for every target asked for, and artifacts only if all are fresh."""
 

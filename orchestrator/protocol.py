@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from orchestrator.errors import BrokenRun
-from orchestrator.model import Admitted
+from orchestrator.model import Admitted, Substitute
 
 NONCE_VARIABLE = "FRESHPROOF_NONCE"
 FD_VARIABLE = "FRESHPROOF_FD"
@@ -107,7 +107,9 @@ def request_sample(index: int, *, warmup: bool) -> bytes:
 def artifacts_json(artifacts: Sequence[Admitted]) -> str:
     """The value of FRESHPROOF_ARTIFACTS: what the gate admitted, by target."""
     fields = {
-        a.target: {"path": a.path, "digest": a.digest, "stamp": a.stamp, "arch": a.arch} for a in artifacts
+        a.target: {"path": a.path, "digest": a.digest, "stamp": a.stamp, "arch": a.arch}
+        | ({"built_as": a.built_as} if isinstance(a, Substitute) else {})
+        for a in artifacts
     }
     return json.dumps(fields, sort_keys=True)
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator import names as naming
+from orchestrator.combination import combined
 from orchestrator.errors import ConfigurationError
 from orchestrator.kinds import RULES
 from orchestrator.model import Expectations, Kind, Project, Target, Workload
@@ -75,9 +76,10 @@ def unit_of(name: str) -> str:
 def select(project: Project, names: Sequence[str]) -> tuple[Target, ...]:
     """The targets named (``*``: see `names.matching`), or all; the targets that they use come before them.
 
-    Raises `ConfigurationError` for a name that is not defined.
+    A name may combine variants (see `combination`). Raises `ConfigurationError` for a name that is not defined.
     """
     known = {t.name: t for t in project.targets}
+    known |= {name: one for name in names if (one := _combined(name, known)) is not None}
     chosen: dict[str, Target] = {}
 
     def add(name: str) -> None:
@@ -90,6 +92,18 @@ def select(project: Project, names: Sequence[str]) -> tuple[Target, ...]:
     for name in naming.chosen(names, tuple(known), "target", f" in {FILE}") if names else known:
         add(name)
     return tuple(chosen.values())
+
+
+def _combined(name: str, known: Mapping[str, Target]) -> Target | None:
+    """A combination of variants; its stamp's symbol and its folder must be no other target's."""
+    target = combined(name, known)
+    if target is not None:
+        for other in known:
+            if unit_of(other) == unit_of(name):
+                raise ConfigurationError(
+                    f"`{name}` and `{other}` have one name for the compiler", remedy="rename the variant"
+                )
+    return target
 
 
 def _targets(table: Table) -> tuple[Target, ...]:

@@ -1,4 +1,4 @@
-"""Variants of a target whose device code is the same: the flags in which they differ do nothing."""
+"""Variants of a target whose code is the same: the flags in which they differ do nothing."""
 
 from __future__ import annotations
 
@@ -27,6 +27,34 @@ def same_code(root: Path, targets: Sequence[Target], manifests: Mapping[str, Man
                     by_code.setdefault(code, []).append(name)
             groups += [same for same in by_code.values() if len(same) > 1]
     return groups
+
+
+_HOST_CODE = (".text", ".rodata", ".data", ".init_array")
+
+
+def same_machine_code(first: Path, second: Path) -> bool:
+    """Whether two files hold the same device code and the same host code, whatever their stamps are called.
+
+    Of host code instructions, constants and data are compared, not where they lie.
+    """
+    codes = [_machine_code(path) for path in (first, second)]
+    return codes[0] is not None and codes[0] == codes[1]
+
+
+def _machine_code(path: Path) -> tuple[str | None, tuple[tuple[str, bytes], ...]] | None:
+    from orchestrator.objects.contents import HOST_FORMS, walk
+    from orchestrator.objects.digests import device_digest, unstamped
+    from orchestrator.objects.elf import read_elf
+    from orchestrator.objects.window import Malformed
+
+    try:
+        data = unstamped(path.read_bytes())
+        elves = [read_elf(piece.data) for piece in walk(data) if piece.form in HOST_FORMS]
+        sections = [(elf, section) for elf in elves for section in elf.sections]
+        host = ((s.name, bytes(elf.body(s))) for elf, s in sections if s.name.startswith(_HOST_CODE))
+        return device_digest(data), tuple(host)
+    except (OSError, Malformed):
+        return None
 
 
 def device_code(path: Path) -> str | None:

@@ -21,6 +21,8 @@ class Artifact:
     """The recipe digest that the file carries inside."""
     arch: str | None
     """``sm_NN`` of a cubin; ``None`` for host code."""
+    built_as: str = ""
+    """The variant that stands in the target's place, if one does: its stamp's symbol is named after it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,9 +107,8 @@ def artifact_from_orchestrator(target: str) -> Artifact:
     try:
         admitted = json.loads(os.environ[ARTIFACTS_VARIABLE])
         fields = admitted[target]
-        return Artifact(
-            target, Path(fields["path"]).absolute(), fields["digest"], fields["stamp"], fields["arch"]
-        )
+        path, built_as = Path(fields["path"]).absolute(), fields.get("built_as", "")
+        return Artifact(target, path, fields["digest"], fields["stamp"], fields["arch"], built_as)
     except (KeyError, ValueError, TypeError):
         raise Refused(
             f"{ARTIFACTS_VARIABLE} names no admitted artifact {target}",

@@ -43,6 +43,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "run": "Run any build, and record what made what from what.",
     },
     "More commands": {
+        "attribute": "Say which of several variants costs or gains what.",
         "audit": "Find every copy of your targets' code, and which one would run.",
         "compare": "Say whether one thing is faster than another.",
         "clean": "Remove artifacts, records and logs; say what was removed.",

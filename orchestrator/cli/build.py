@@ -24,6 +24,7 @@ from orchestrator.build_report import (
 )
 from orchestrator.cli.completion import target_names
 from orchestrator.cli.safe_text import one_line, visible
+from orchestrator.combination import combined
 from orchestrator.errors import BuildFailed, ConfigurationError
 from orchestrator.situation import Situation, survey
 from orchestrator.targets import FILE
@@ -99,7 +100,7 @@ def _build(
 ) -> int:
     began = time.monotonic()
     gc.disable()  # a tenth of a build in which nothing is due goes into looking for cycles, and none are made
-    screen = _Screen(as_json)
+    screen = BuildScreen(as_json)
 
     def install(folder: Path) -> None:
         from orchestrator.toolkit_install import install_toolkit
@@ -136,9 +137,9 @@ def _build(
 
 def _no_longer_defined(workspace: Workspace, built: Built) -> list[str]:
     """Targets with a record here that targets.toml does not name."""
-    defined = {target.name for target in built.situation.project.targets}
+    defined = {target.name: target for target in built.situation.project.targets}
     there = {path.name.removesuffix(".json") for path in (workspace.build / "manifests").glob("*.json")}
-    return sorted(there - defined)
+    return sorted(name for name in there - defined.keys() if combined(name, defined) is None)
 
 
 def _same_code(workspace: Workspace, built: Built) -> list[list[str]]:
@@ -170,7 +171,7 @@ def _lock(workspace: Workspace, built: Built, write: bool, failed: bool) -> list
         ) from None
 
 
-class _Screen:
+class BuildScreen:
     """Lines as things happen. Results go to standard output, or to standard error beside a JSON document."""
 
     def __init__(self, as_json: bool) -> None:

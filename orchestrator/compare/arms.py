@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.errors import ConfigurationError
-from orchestrator.model import Admitted, Workload
+from orchestrator.model import Admitted, Substitute, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,14 @@ class Arm:
     def handed(self, artifacts: Sequence[Admitted]) -> tuple[Admitted, ...]:
         """The same under the names that the workload asks for: it knows of no variants."""
         asked = dict(zip(self.uses, self.workload.uses, strict=True))
-        return tuple(dataclasses.replace(a, target=asked[a.target]) for a in self.own(artifacts))
+        return tuple(_in_place(artifact, asked[artifact.target]) for artifact in self.own(artifacts))
+
+
+def _in_place(artifact: Admitted, target: str) -> Admitted:
+    """An artifact under the name of the target for which it stands."""
+    if artifact.target == target:
+        return artifact
+    return Substitute(**{**dataclasses.asdict(artifact), "target": target}, built_as=artifact.target)
 
 
 def with_variants(workload: Workload, variants: Sequence[str]) -> Mapping[str, str]:
@@ -45,6 +52,8 @@ def with_variants(workload: Workload, variants: Sequence[str]) -> Mapping[str, s
 
     Raises `ConfigurationError` if the workload does not use the target, or two stand for one.
     """
+    if variants:
+        check_takes_variants(workload)
     chosen: dict[str, str] = {}
     for name in variants:
         target, dot, _variant = name.partition(".")
@@ -64,3 +73,15 @@ def with_variants(workload: Workload, variants: Sequence[str]) -> Mapping[str, s
             )
         chosen[target] = name
     return chosen
+
+
+def check_takes_variants(workload: Workload) -> None:
+    """Only a worker is told what to load; what another command would load in a target's place is not known.
+
+    Raises `ConfigurationError`.
+    """
+    if not workload.worker:
+        raise ConfigurationError(
+            f"workload {workload.name} has `worker = false`: it cannot be told to load a variant",
+            remedy="write a second workload that runs the variant's product, and compare the two",
+        )

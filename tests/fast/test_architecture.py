@@ -17,7 +17,7 @@ PROVER = sorted((ROOT / "prover").rglob("*.py"))
 PRODUCT = ORCHESTRATOR + PROVER
 
 PURE = {
-    "canonical", "copies", "depfile", "device_link", "errors", "first_targets", "foreach",
+    "canonical", "combination", "copies", "depfile", "device_link", "errors", "first_targets", "foreach",
     "freshness", "kinds", "lookup", "manifest", "model", "names", "options", "owned_flags", "plan", "protocol",
     "report", "samples", "spans", "stamp", "stats", "targets", "toml_table", "tomlline",
     "verdict_report", "verify", "workloads",
@@ -27,7 +27,7 @@ PURE_FOREIGN = {
     "variables", "word_files", "words",
 }  # fmt: skip
 PURE_WATCH = {"code_change", "decide", "gathering", "mounts", "scope", "timing", "words"}
-PURE_COMPARE = {"factorial", "paired", "rank_sum", "records", "report"}
+PURE_COMPARE = {"arms", "attribution_report", "factorial", "paired", "rank_sum", "records", "report"}
 WORLD = {
     "asyncio", "ctypes", "fcntl", "glob", "io", "mmap", "multiprocessing", "os", "pathlib", "random",
     "select", "shutil", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time",
