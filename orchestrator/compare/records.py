@@ -48,13 +48,18 @@ def stored_run(lines: Sequence[Mapping[str, Any]], name: str) -> Stored:
         ) from None
 
 
-def _read(lines: Sequence[Mapping[str, Any]]) -> Stored:
-    head = lines[0]
-    times = tuple(
+def measured_ns(lines: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+    """The totals of a record's samples without warm-ups."""
+    return tuple(
         line["t1_ns"] - line["t0_ns"]
         for line in lines
         if line["kind"] == "sample" and line["phase"] == "measured"
     )
+
+
+def _read(lines: Sequence[Mapping[str, Any]]) -> Stored:
+    head = lines[0]
+    times = measured_ns(lines)
     if not times or min(times) <= 0:
         raise KeyError("samples")
     return Stored(

@@ -10,12 +10,13 @@ from typing import Any
 
 import psutil
 
+from orchestrator.compare.records import measured_ns
 from orchestrator.errors import FreshproofError
 from orchestrator.records import read_record
 from orchestrator.situation import read_project
 from orchestrator.watch.knowledge import Knowledge
 from orchestrator.watch.steps import Plan, StepEnd, freshproof
-from orchestrator.watch.timing import Timed, parse_bench, timed_fields, times_of
+from orchestrator.watch.timing import Timed, parse_bench, timed_fields
 from orchestrator.workspace import Workspace
 
 
@@ -112,7 +113,7 @@ class Checks:
         times: tuple[int, ...] = ()
         if path:
             try:
-                times = times_of(read_record(self.workspace.root / path))
+                times = measured_ns(read_record(self.workspace.root / path))
             except (OSError, FreshproofError) as error:
                 why = f"{path} cannot be read: {error}"
         fields: dict[str, Any] = {"workload": self.options.bench, "state": "broken", "why": why}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -47,15 +46,6 @@ def parse_bench(said: str) -> tuple[str, str]:
     findings = [f["message"] for verdict in run.get("verdicts", ()) for f in verdict["findings"]]
     why = run.get("error") or "; ".join(findings) or "nothing more is known"
     return "", f"{run.get('state', 'broken')}: {why}"
-
-
-def times_of(record: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
-    """The measured totals of a record, in ns."""
-    return tuple(
-        line["t1_ns"] - line["t0_ns"]
-        for line in record
-        if line["kind"] == "sample" and line["phase"] == "measured"
-    )
 
 
 def timed_fields(now: Timed, first: Timed | None, last: Timed | None) -> dict[str, Any]:
