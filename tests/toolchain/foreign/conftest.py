@@ -93,9 +93,9 @@ class Project:
             check=False,
         )
 
-    def run(self, *build: str, **variables: str) -> dict[str, str]:
+    def run(self, *build: str, options: tuple[str, ...] = (), **variables: str) -> dict[str, str]:
         """Build behind the tool; what it says of each CUDA source."""
-        done = self.tool("run", "--json", "--", *(build or self.build), **variables)
+        done = self.tool("run", "--json", *options, "--", *(build or self.build), **variables)
         assert done.returncode == 0, done.stderr
         self.document = json.loads(done.stderr.splitlines()[-1])
         return {row["source"]: row["state"] for row in self.document["sources"]}
@@ -121,10 +121,25 @@ def commit(root: Path) -> None:
 def bare(tmp_path):
     """(files, build, program) -> a project without git, not built yet; LIBRARIES stands for the toolkit's."""
 
-    def make(files: dict[str, str], build: tuple[str, ...], program: tuple[str, ...]) -> Project:
-        project = Project(Path(os.path.realpath(tmp_path)) / "project", build, program)
+    def make(
+        files: dict[str, str], build: tuple[str, ...], program: tuple[str, ...], name: str = "project"
+    ) -> Project:
+        project = Project(Path(os.path.realpath(tmp_path)) / name, build, program)
         for name, text in files.items():
             project.file(name, text.replace("LIBRARIES", str(projects.CUDA / "lib64")))
+        return project
+
+    return make
+
+
+@pytest.fixture
+def project_of(bare):
+    """(build system) -> its project, not built yet."""
+
+    def make(system: str, name: str = "project") -> Project:
+        files, build, program, _products = PROJECTS[system]
+        project = bare(files, build, program, name)
+        commit(project.root)
         return project
 
     return make
