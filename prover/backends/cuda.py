@@ -347,6 +347,8 @@ class _LoadedKey:
         with phases.span("matrices to GPU"):
             rows = compressed_rows(key.coefs, self._n)
             self.sparse = SparseProducts(self._module, rows, self._n, self._matrices, staging, stream)
+            self._combine.keep_g1(key.delta_g1)
+            self._combine.keep_g2(key.delta_g2)
         with phases.span("tables"):
             self.ntt.prepare(self.passes)
             self.queries.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import tracemalloc
 from dataclasses import replace
@@ -15,11 +16,13 @@ from orchestrator.errors import Missing, Refused
 from prover import groth16, memory
 from prover.backends import PointGenerator
 from prover.backends.host import HostBackend, proof_bytes
+from prover.backends.host_combine import HostCombine
 from prover.backends.host_library import load_library
 from prover.backends.reference import ReferenceBackend
 from prover.formats.wtns import read_wtns
 from prover.formats.zkey import read_zkey
 from prover.params import BLS12_381, BN254
+from prover.reference import g1, g2
 from prover.scalars import encode_scalars
 
 pytestmark = pytest.mark.toolchain
@@ -164,3 +167,30 @@ def test_what_is_no_library_cannot_be_loaded(copied, content):
     copied.path.write_bytes(content)
     with pytest.raises(Missing, match="cannot be loaded"):
         load_library(copied, "bn254")
+
+
+def test_a_kept_point_changes_no_sum(curve, host_artifact):
+    """Products by the kept multiples: alone, beside sums, and where another product has doublings."""
+    combine, draw = HostCombine(curve, host_artifact(curve)), random.Random(3)
+    r = curve.r
+    for of, group, generator in (
+        ("g1", g1(curve), curve.generator_g1),
+        ("g2", g2(curve), curve.generator_g2),
+    ):
+        points = [group.multiply(k, generator) for k in (3, 5, 7)]
+        sums = [
+            (scalars, chosen)
+            for edge in (0, 1, 2, 31, 32, r - 1, draw.randrange(r))
+            for scalars, chosen in (
+                ([edge], points[:1]),
+                ([1, edge], [points[1], points[0]]),
+                ([edge, r - 2, 1], [points[0], points[2], None]),
+                ([edge, draw.randrange(r)], points[:2]),
+            )
+        ]
+        add = getattr(combine, f"combine_{of}")
+        before = [add(*terms) for terms in sums]
+        assert before == [group.msm(*terms) for terms in sums]
+        for point in (points[0], points[2]):
+            getattr(combine, f"keep_{of}")(point)
+        assert [add(*terms) for terms in sums] == before

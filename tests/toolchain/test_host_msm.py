@@ -25,17 +25,35 @@ def by_logarithm(arithmetic, group, scalars, logs):
 
 
 @GROUPS
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 33])
-def test_agrees_with_the_oracle(arithmetic, group, n):
+@pytest.mark.parametrize(("n", "seed"), [(n, 0) for n in (0, 1, 2, 3, 7, 33)] + [(4, s) for s in range(6)])
+def test_agrees_with_the_oracle(arithmetic, group, n, seed):
     """Small and odd lengths, with the identity, P and -P, and edge scalars among them."""
     oracle, r = arithmetic.groups[group], arithmetic.curve.r
-    draw = random.Random(n)
+    draw = random.Random(n + 100 * seed)
     base = oracle.multiply(draw.randrange(r), oracle.generator)
     choices = [None, base, oracle.negate(base), oracle.generator]
     points = [draw.choice(choices) for _ in range(n)]
     edges = [0, 1, 2, r - 1, r - 2, 2**64, 2**128 - 1]
     scalars = [draw.choice(edges) if draw.random() < 0.6 else draw.randrange(r) for _ in range(n)]
     assert arithmetic.msm(group, scalars, points) == oracle.msm(scalars, points)
+
+
+@GROUPS
+def test_a_few_points_and_every_digit(host, group):
+    """One to five points with scalars at both ends of each digit's range, and ones beside them."""
+    r, draw = host.curve.r, random.Random(5)
+    half = sum(1 << (4 + 5 * j) for j in range(51))
+    edges = [r - 1, r >> 1, (r >> 1) + 1, half % r, (half - 1) % r, (half + 1) % r, 2, 15, 16, 17, 31, 32]
+    powers = [(1 << bit) - down for bit in range(8, r.bit_length() - 1, 9) for down in (0, 1)]
+    for at, scalar in enumerate(edges + powers):
+        scalars = [
+            scalar,
+            *(draw.choice((0, 1, scalar, r - scalar, draw.randrange(r))) for _ in range(at % 5)),
+        ]
+        logs = [draw.choice((7, r - 7, 0, draw.randrange(r))) for _ in scalars]
+        assert host.msm(group, scalars, host.multiples(group, logs)) == by_logarithm(
+            host, group, scalars, logs
+        )
 
 
 @pytest.mark.parametrize(("group", "window"), [(1, c) for c in range(3, 21)] + [(2, 3), (2, 8), (2, 15)])
