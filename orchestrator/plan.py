@@ -27,6 +27,9 @@ from orchestrator.targets import unit_of
 HONOURED = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN")
 """Variables of nvcc's own interface: passed on, and part of the action."""
 
+WORK = "build/work"
+"""Below it lie the scratch folders of all targets, relative to the root."""
+
 IGNORED = (
     "PTXAS_FLAGS", "NVVM_FLAGS", "CUDAFE_FLAGS", "FATBINARY_FLAGS", "NVLINK_FLAGS",
     "INCLUDES", "SYSTEM_INCLUDES", "LIBRARIES",
@@ -55,7 +58,7 @@ class Surroundings:
 
 def work_folder(target: Target) -> str:
     """The target's private folder, relative to the root."""
-    return f"build/work/{unit_of(target.name)}"
+    return f"{WORK}/{unit_of(target.name)}"
 
 
 def depfile(target: Target) -> str | None:

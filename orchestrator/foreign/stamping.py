@@ -29,6 +29,7 @@ from orchestrator.objects.digests import normalised_digest
 from orchestrator.objects.elf import is_elf
 from orchestrator.objects.step_stamp import NO_OBJECT, Addition, Unstampable, addition, note
 from orchestrator.objects.window import Malformed
+from orchestrator.plan import WORK
 
 CACHES = frozenset(
     {
@@ -205,6 +206,8 @@ def makes_objects(step: Step) -> bool:
 
 def _check_is_own(status: os.stat_result, path: str, step: Step, pid: int) -> None:
     """Raises `Unstampable` unless the file is what the step made, and nobody else's as well."""
+    if step.event.environment.get("TMPDIR", "").startswith(f"{WORK}/"):
+        raise Unstampable("it is a target, which has a stamp of its own")
     if not stat.S_ISREG(status.st_mode):
         raise Unstampable("no regular file")
     there = os.stat(f"/proc/{pid}/root{path}")

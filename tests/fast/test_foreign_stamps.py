@@ -207,6 +207,10 @@ def refusals():
     yield "is gone", lambda path, _patch: path.with_name("k.cu").unlink()
     yield "a fault", lambda _path, patch: patch.setattr(stamping, "addition", lambda *_: 1 // 0)
     yield "ccache ran nvcc", lambda _path, patch: patch.setattr(stamping, "_ancestor", lambda *_: "ccache")
+    yield (
+        "target",
+        lambda _path, patch: patch.setattr(Event, "environment", {"TMPDIR": "build/work/k/tmp"}),
+    )
     yield "No such file", lambda path, _patch: path.unlink()
 
 
