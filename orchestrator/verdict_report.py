@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from orchestrator.model import Link, Verdict
+from orchestrator.model import Finding, Link, Verdict
 
 _SIDES = {
     Link.CONTENTS: ("expected", "found"),
@@ -28,20 +28,40 @@ def verdict_fields(verdict: Verdict) -> dict[str, Any]:
 
 
 def verdict_lines(verdicts: Iterable[Verdict]) -> list[str]:
-    """Every finding of every target, or what makes it fresh."""
+    """Every finding of every target, or what makes it fresh. What several have in common is told once, with
+    the names of all.
+    """
+    verdicts = tuple(verdicts)
+    owners: dict[Finding, dict[str, None]] = {}
+    for verdict in verdicts:
+        for finding in verdict.findings:
+            owners.setdefault(finding, {})[verdict.target] = None
     lines = []
+    told: dict[Finding, str] = {}
     for verdict in verdicts:
         lines.append(f"{verdict.target}: {verdict.state}")
+        before = [told[finding] for finding in verdict.findings if finding in told]
+        if before:
+            count = "1 finding" if len(before) == 1 else f"{len(before)} findings"
+            lines.append(f"  {count} told above, of {', '.join(dict.fromkeys(before))}")
         for finding in verdict.findings:
-            lines.append(f"  {finding.link}: {finding.message}")
-            if finding.recorded is not None or finding.observed is not None:
-                before, now = _SIDES.get(finding.link, ("recorded", "now"))
-                lines.append(f"    {before:<8} {finding.recorded or 'nothing'}")
-                lines.append(f"    {now:<8} {finding.observed or 'unknown'}")
-            lines.append(f"    -> {finding.remedy}")
+            if finding not in told:
+                told[finding] = verdict.target
+                lines += _finding_lines(finding, tuple(owners[finding]))
         if not verdict.findings:
             lines.append("  " + _matched(dict(verdict.matches)))
     return lines
+
+
+def _finding_lines(finding: Finding, owners: Sequence[str]) -> Iterator[str]:
+    yield f"  {finding.link}: {finding.message}"
+    if finding.recorded is not None or finding.observed is not None:
+        before, now = _SIDES.get(finding.link, ("recorded", "now"))
+        yield f"    {before:<8} {finding.recorded or 'nothing'}"
+        yield f"    {now:<8} {finding.observed or 'unknown'}"
+    if len(owners) > 1:
+        yield f"    of       {', '.join(owners)}"
+    yield f"    -> {finding.remedy}"
 
 
 def _matched(matches: Mapping[Any, int]) -> str:

@@ -18,6 +18,8 @@ from orchestrator.cli.object_tables import add_row, new_table, print_table, show
 from orchestrator.cli.terminal import FileName, items_progress, result_console
 from orchestrator.copies import CopyState, Group
 from orchestrator.errors import AnswerIsNo, ConfigurationError, Undecided
+from orchestrator.foreign.admission import open_record
+from orchestrator.foreign.originals import recorded_originals
 from orchestrator.gate import admit
 from orchestrator.model import State
 from orchestrator.processes import Mapped, Survey, survey_processes
@@ -32,7 +34,8 @@ _SHORT = 12
 @click.option("--processes", is_flag=True, help="Look into running processes, too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 def command(folders: tuple[Path, ...], programs: tuple[Path, ...], processes: bool, as_json: bool) -> int:
-    """Search FOLDERS (default: the project and LD_LIBRARY_PATH) for code of the project's targets.
+    """Search FOLDERS (default: the project and LD_LIBRARY_PATH) for code of the project's targets, and of the
+    products of a build that `freshproof run` recorded.
 
     Files that no target claims are grouped by name, where a name occurs more than once. With --program, say
     which of them is linked into it or would be loaded by it, and why. Earlier artifacts in the project's own
@@ -47,9 +50,11 @@ def command(folders: tuple[Path, ...], programs: tuple[Path, ...], processes: bo
     Exit codes: 1 something is stale; 3 nothing is, but a file could not be read or a program's library was
     not found.
     """
-    workspace = _workspace()
+    workspace, recorded = _workspace(), open_record(Path.cwd())
     originals = originals_of(workspace, admit(workspace.root, ()).verdicts) if workspace else ()
-    places = folders or _default_folders(workspace)
+    if recorded is not None:
+        originals += recorded_originals(*recorded, os.environ, originals)
+    places = folders or _default_folders(workspace, recorded[0].root if recorded else Path.cwd())
     with items_progress("audit") as advance:
         audit = search(places, originals, programs, os.environ, advance, workspace)
     survey = survey_processes(originals) if processes else None
@@ -76,8 +81,8 @@ def _workspace() -> Workspace | None:
         return None
 
 
-def _default_folders(workspace: Workspace | None) -> tuple[Path, ...]:
-    root = workspace.root if workspace else Path.cwd()
+def _default_folders(workspace: Workspace | None, otherwise: Path) -> tuple[Path, ...]:
+    root = workspace.root if workspace else otherwise
     listed = os.environ.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":")
     return (root, *(Path(folder) for folder in listed if folder and Path(folder).is_dir()))
 

@@ -18,6 +18,21 @@ def target_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     return _names(lambda project: (target.name for target in project.targets), ctx, incomplete)
 
 
+def target_and_product_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Targets and products of a recorded build that were not named yet."""
+    from orchestrator.foreign.admission import open_record
+    from orchestrator.foreign.names import product_names
+
+    found = target_names(ctx, param, incomplete)
+    try:
+        recorded = open_record(Path.cwd())
+    except FreshproofError:
+        return found
+    products = product_names(recorded[1]) if recorded else ()
+    named = {word for words in ctx.params.values() if isinstance(words, tuple) for word in words}
+    return [*found, *(name for name in products if name.startswith(incomplete) and name not in named)]
+
+
 def variant_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Variants of targets that were not named yet."""
     return _names(

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from orchestrator.cli.behind import NOT_STARTED, CommandBehind, command_of, given_environment
-from orchestrator.cli.completion import target_names
+from orchestrator.cli.completion import target_and_product_names
 from orchestrator.cli.failure import error_document
 from orchestrator.cli.safe_text import one_line, visible
 from orchestrator.command_loads import folders_of_artifacts, stale_loaded, stale_loads
@@ -19,12 +19,14 @@ from orchestrator.foreign.admission import (
     check_all,
     check_command,
     check_loaded,
+    check_named,
     decide,
     empty_record_note,
     folders_of_code,
     gpu_arch,
     has_targets,
     open_record,
+    split_names,
 )
 from orchestrator.foreign.loaded import run_watched
 from orchestrator.foreign.made import Build
@@ -38,7 +40,9 @@ from orchestrator.workspace import Workspace, find_root
 
 
 @click.command(cls=CommandBehind, short_help="Run a command only if the targets are proven fresh.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]... [-- COMMAND...]", shell_complete=target_names)
+@click.argument(
+    "targets", nargs=-1, metavar="[TARGET]... [-- COMMAND...]", shell_complete=target_and_product_names
+)
 @click.option("--pid", "pids", multiple=True, type=int, help="Ask also that this process runs them.")
 @click.option(
     "--json",
@@ -48,7 +52,8 @@ from orchestrator.workspace import Workspace, find_root
 )
 @click.pass_context
 def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> int:
-    """Check the TARGETS (default: all) against their sources, tools and plan as they are now.
+    """Check the TARGETS (default: all) against their sources, tools and plan as they are now. A product of a
+    build recorded by `freshproof run` is a target, too, by its path or file name.
 
     Every file is read in full; no time stamp is trusted. Before a COMMAND starts, the libraries that the
     loader would take for it are looked at, too: an older copy of a target, found through LD_LIBRARY_PATH or
@@ -79,8 +84,10 @@ def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...],
 
 def _run_behind(behind: tuple[str, ...], targets: tuple[str, ...], as_json: bool) -> int:
     """Judge, run the command, judge again; its exit code. Raises if it was not started."""
-    admission, recorded = _admission(targets), open_record(Path.cwd())
-    before = check_command(*recorded, behind, os.environ) if recorded else None
+    recorded = open_record(Path.cwd())
+    targets, products = split_names(targets, recorded, Path.cwd())
+    admission = None if products and not targets else _admission(targets)
+    before = check_command(*recorded, behind, os.environ, products) if recorded else None
     decided = decide(admission, before)
     if not decided.admitted:
         _show(list(decided.verdicts), False, as_json)
@@ -108,8 +115,12 @@ def _stale_loads(admission: Admission | None, behind: tuple[str, ...]) -> list[V
 
 def _answer(targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> int:
     _check_pids(pids)
-    admission, recorded = _admission(targets), open_record(Path.cwd())
-    checked = check_all(*recorded, os.environ, gpu_arch(os.environ)) if recorded else None
+    recorded = open_record(Path.cwd())
+    targets, products = split_names(targets, recorded, Path.cwd())
+    if products and pids:
+        raise click.UsageError("--pid asks about targets of targets.toml, not about recorded products")
+    admission = None if products and not targets else _admission(targets)
+    checked = _checked(recorded, products)
     processes = _process_verdicts(targets, pids)
     decided = decide(admission, checked)
     admitted = decided.admitted and all(v.state is State.FRESH for v in processes)
@@ -117,6 +128,18 @@ def _answer(targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> i
         click.echo(f"note: {visible(note)}", err=True)
     _show([*decided.verdicts, *processes], admitted, as_json)
     return 0 if admitted else Refused.exit_code
+
+
+def _checked(recorded: tuple[Store, Build] | None, products: tuple[str, ...]) -> Checked | None:
+    """On the recorded products named; without names on all."""
+    if recorded is None:
+        return None
+    gpu = gpu_arch(os.environ)
+    return (
+        check_named(*recorded, products, os.environ, gpu)
+        if products
+        else check_all(*recorded, os.environ, gpu)
+    )
 
 
 def _check_pids(pids: tuple[int, ...]) -> None:
@@ -163,7 +186,7 @@ def _still_holds(
 ) -> bool:
     """Judge again after the command; say on standard error why its run is void."""
     try:
-        now = _admission(targets)
+        now = None if admission is None else _admission(targets)
         after = check_loaded(*recorded, before, loaded, os.environ) if recorded and before else None
         decided = decide(now, after)
         others = _other_code_ran(admission, now, loaded) if admission and now else []

@@ -19,17 +19,17 @@ from orchestrator.cli.object_tables import new_table, print_table
 from orchestrator.cli.safe_text import one_line, visible
 from orchestrator.cli.terminal import error_console
 from orchestrator.errors import FreshproofError
-from orchestrator.foreign.admission import has_targets
+from orchestrator.foreign.admission import has_targets, store_for_build
 from orchestrator.foreign.judge import Judge
 from orchestrator.foreign.made import Build
 from orchestrator.foreign.observe import file_clock_ns, observe, recorded_by_ancestor
 from orchestrator.foreign.provenance import ends, sources_of
-from orchestrator.foreign.receipt import look, project_root
+from orchestrator.foreign.receipt import look
 from orchestrator.foreign.record import Observed, Recorder
 from orchestrator.foreign.report import SourceRow, idle_options, product_lines, source_rows, stamp_lines
 from orchestrator.foreign.stamping import Stamper
 from orchestrator.foreign.stamps import Stamps, with_build
-from orchestrator.foreign.store import Damaged, Store
+from orchestrator.foreign.store import FOLDER, Damaged, Store
 from orchestrator.model import Verdict
 from orchestrator.verdict_report import verdict_fields
 from orchestrator.workspace import HELD, Workspace, exclusive, find_root
@@ -62,7 +62,7 @@ def command(ctx: click.Context, as_json: bool, quiet: bool, stamp: bool) -> int:
     if not behind:
         raise click.UsageError("name the build behind `--`, such as: freshproof run -- make")
     folder = os.path.realpath(os.curdir)
-    store = Store(Path(project_root(folder)))
+    store = store_for_build(folder)
     if recorded_by_ancestor(store.root, os.environ):
         return become(behind)  # the outer one records
     stamper = Stamper(str(store.root)) if stamp else None
@@ -141,6 +141,8 @@ def _show(
     compiled = sum(row.what.startswith("compiled") for row in rows)
     ended = f"the build ended with exit code {build.code}; " if build.code else ""
     told = f"{compiled} of {len(rows)} CUDA compiles ran; recorded in {seconds:.1f} s"
+    if build.root != build.folder:
+        told += f", in {visible(build.root)}/{FOLDER}"
     click.echo(f"freshproof: {ended}{told}", err=True)
     for text in build.lost:
         click.echo(f"  not known of this build: {visible(text)}", err=True)

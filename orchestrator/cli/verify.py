@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from orchestrator.cli.completion import target_names
+from orchestrator.cli.completion import target_and_product_names
 from orchestrator.cli.object_tables import add_row, new_table, print_table, shown
 from orchestrator.cli.safe_text import one_line
 from orchestrator.cli.terminal import items_progress, result_console
@@ -21,11 +21,15 @@ from orchestrator.errors import AnswerIsNo, ConfigurationError, Refused
 from orchestrator.foreign.admission import (
     Checked,
     check_all,
+    check_named,
     decide,
     empty_record_note,
     has_targets,
     open_record,
+    split_names,
 )
+from orchestrator.foreign.made import Build
+from orchestrator.foreign.store import Store
 from orchestrator.gate import admit
 from orchestrator.model import Admission, Link, Manifest, Observation, State, Verdict
 from orchestrator.rebuild import Rebuilt, rebuild
@@ -52,7 +56,7 @@ _DEMANDS = {
 
 
 @click.command(short_help="Check that what is built is what your sources make.")
-@click.argument("targets", nargs=-1, shell_complete=target_names)
+@click.argument("targets", nargs=-1, shell_complete=target_and_product_names)
 @click.option("--rebuild", "again", is_flag=True, help="Build each a second time, cleanly, and compare.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
@@ -83,11 +87,14 @@ def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
     Exit codes: 0 all are fresh (and the same), 1 a second build differs, 2 a wrong name or targets.toml, 5
     one is stale or unproven, 7 the second build failed, 8 something needed is missing.
     """
-    recorded = None if targets else open_record(Path.cwd())
-    if recorded is not None and not has_targets(Path.cwd()):
+    recorded = open_record(Path.cwd())
+    targets, products = split_names(targets, recorded, Path.cwd())
+    if targets and not products:
+        recorded = None
+    if recorded is not None and not targets and (products or not has_targets(Path.cwd())):
         if again:
             raise ConfigurationError("--rebuild needs targets of targets.toml", remedy="leave it out")
-        return _show_recorded(Admission((), ()), {}, check_all(*recorded, os.environ), as_json)
+        return _show_recorded(Admission((), ()), {}, _checked(recorded, products), as_json)
     workspace = Workspace(find_root(Path.cwd()))
     admission = admit(workspace.root, targets)
     with items_progress("looking for copies") as advance:
@@ -95,7 +102,7 @@ def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
     details = _details(workspace, admission, copies)
     admission = with_copies(admission, copies)
     if recorded is not None and not again:
-        return _show_recorded(admission, details, check_all(*recorded, os.environ), as_json)
+        return _show_recorded(admission, details, _checked(recorded, products), as_json)
     rebuilt: tuple[Rebuilt, ...] = ()
     if again and admission.admitted:
         rebuilt = rebuild(workspace, targets, os.environ, lambda text: click.echo(one_line(text), err=True))
@@ -110,6 +117,13 @@ def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
     if not admission.admitted:
         return Refused.exit_code
     return 0 if all(one.kept for one in rebuilt) else AnswerIsNo.exit_code
+
+
+def _checked(recorded: tuple[Store, Build], products: tuple[str, ...]) -> Checked:
+    """On the recorded products named; without names on all."""
+    if products:
+        return check_named(*recorded, products, os.environ)
+    return check_all(*recorded, os.environ)
 
 
 def _show_recorded(own: Admission, details: dict[str, _Detail], checked: Checked, as_json: bool) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator.errors import Refused
+from orchestrator.errors import ConfigurationError, Refused
 from orchestrator.foreign.judge import Judge
 from orchestrator.foreign.loaded import (
     is_program,
@@ -17,14 +17,17 @@ from orchestrator.foreign.loaded import (
     replaced_files,
 )
 from orchestrator.foreign.made import Build, Made
+from orchestrator.foreign.names import find_product, product_names
 from orchestrator.foreign.provenance import AGAIN, ends, second_names
-from orchestrator.foreign.receipt import is_below
+from orchestrator.foreign.receipt import git_top, is_below, project_root
 from orchestrator.foreign.store import Damaged, Store, find_store
 from orchestrator.freshness import judge
 from orchestrator.gpu_arch import architectures, find_arch
-from orchestrator.model import Admission, Evidence, Link, Observation, Verdict
+from orchestrator.model import Admission, Evidence, Link, Observation, Project, Verdict
 from orchestrator.objects.contents import Form
-from orchestrator.targets import FILE
+from orchestrator.situation import read_project
+from orchestrator.targets import FILE, select
+from orchestrator.workspace import Workspace, find_root
 
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/opt", "/snap", "/nix")
 _OPENED = frozenset({Form.CUBIN, Form.FATBIN, Form.PTX, Form.LTO_IR})
@@ -101,6 +104,17 @@ def open_record(start: Path) -> tuple[Store, Build] | None:
     return None if build is None else (store, build)
 
 
+def store_for_build(folder: str) -> Store:
+    """Where a build in ``folder`` is recorded: at the top of its git tree; outside of one, where one was
+    recorded before in the folder or above it, else in the folder, or in that of the sources of CMake.
+    """
+    root, top = project_root(folder), git_top(folder)
+    nearest = None if root == top else find_store(Path(root))
+    if nearest is None or is_below(top, [str(nearest.root)]):  # what git ignores is no part of its project
+        return Store(Path(root))
+    return nearest
+
+
 def has_targets(start: Path) -> bool:
     """Whether ``start`` or a folder above it holds manifests/targets.toml."""
     start = Path(os.path.realpath(start))
@@ -123,15 +137,66 @@ def check_all(store: Store, build: Build, environ: Mapping[str, str], gpu: str =
     return Checked(tuple(verdicts), leftover, build)
 
 
-def check_command(store: Store, build: Build, argv: Sequence[str], environ: Mapping[str, str]) -> Checked:
-    """What a command is known to load; everything, if that is nothing recorded."""
+def split_names(
+    names: Sequence[str], recorded: tuple[Store, Build] | None, folder: Path
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Which of ``names`` are targets of targets.toml, and the paths of the recorded products that the others
+    are. What is both is the target.
+
+    Raises `ConfigurationError` for a name of neither.
+    """
+    if not names or recorded is None:
+        return tuple(names), ()
+    project = read_project(Workspace(find_root(folder))) if has_targets(folder) else None
+    targets, products = [], []
+    for name in names:
+        if project is not None and _is_target(project, name):
+            targets.append(name)
+        elif path := find_product(recorded[1], name, os.path.realpath(folder)):
+            products.append(path)
+        else:
+            known = [target.name for target in project.targets] if project else []
+            known += product_names(recorded[1])
+            raise ConfigurationError(
+                f"{name} is no target, and no product of the recorded build",
+                remedy=f"there are: {', '.join(known) or 'none'}",
+            )
+    return tuple(targets), tuple(products)
+
+
+def _is_target(project: Project, name: str) -> bool:
+    try:
+        return bool(select(project, [name]))
+    except ConfigurationError:
+        return False
+
+
+def check_named(
+    store: Store, build: Build, paths: Sequence[str], environ: Mapping[str, str], gpu: str = ""
+) -> Checked:
+    """These products, and every process that still runs what of them has been replaced."""
+    look = Judge(store, build, environ, gpu=gpu)
+    verdicts = [(path, look.product(path)) for path in dict.fromkeys(paths)]
+    only = replace(build, made={path: build.made[path] for path in paths})
+    verdicts += [("", verdict) for verdict in _processes(only)]
+    return Checked(tuple(verdicts), (), build)
+
+
+def check_command(
+    store: Store,
+    build: Build,
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    named: Sequence[str] = (),
+) -> Checked:
+    """The products ``named``, and what a command is known to load; everything, if that is nothing."""
     look = Judge(store, build, environ, gpu=gpu_arch(environ))
     files = named_files(argv, environ)
     libraries = [path for file in files for path in libraries_of(file, environ)]
-    verdicts = _on_files(look, build, (*files, *libraries))
-    if not verdicts:
-        verdicts = [(path, look.product(path)) for path in ends(build.made)[0]]
-    return Checked(tuple(verdicts), (), build)
+    judged = {path: look.product(path) for path in named}
+    judged |= dict(_on_files(look, build, (*files, *libraries)))
+    verdicts = judged or {path: look.product(path) for path in ends(build.made)[0]}
+    return Checked(tuple(verdicts.items()), (), build)
 
 
 def folders_of_code(build: Build) -> tuple[str, ...]:

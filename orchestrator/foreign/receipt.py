@@ -38,8 +38,14 @@ def project_root(folder: str) -> str:
     source = configured_from(folder)
     if source:
         folder = source
+    top = git_top(folder)
+    return top if top and not _is_ignored(folder) else folder
+
+
+def git_top(folder: str) -> str:
+    """The top of git's working tree around ``folder``; empty outside of one."""
     said = _git(folder, "rev-parse", "--show-toplevel")
-    return os.path.realpath(os.fsdecode(said).rstrip("\n")) if said and not _is_ignored(folder) else folder
+    return os.path.realpath(os.fsdecode(said).rstrip("\n")) if said else ""
 
 
 def source_root(folder: str) -> str:

@@ -23,3 +23,17 @@ def test_a_difference_is_worded_by_what_was_compared(link, words):
 def test_a_link_without_evidence_is_worded_for_one_and_for_many():
     verdict = judge(Evidence("k", frozenset({Link.CONTENTS}), ()))
     assert verdict.findings[0].message == "k: nothing was found that shows its contents to be as recorded"
+
+
+def test_what_several_have_in_common_is_told_once_with_the_names_of_all():
+    header = Observation(Link.INPUTS, "input-changed", "a.cuh", "sha256:1", "sha256:2", "a.cuh: changed")
+    bytes_ = Observation(
+        Link.ARTIFACT, "artifact-changed", "prog", "sha256:3", "sha256:4", "prog: other bytes"
+    )
+    of = {"prog": (header, bytes_), "libk.so": (header,), "libk.a": (header,)}
+    required = frozenset({Link.INPUTS})
+    said = verdict_lines(judge(Evidence(name, required, found)) for name, found in of.items())
+    assert said.count("  inputs: a.cuh: changed") == 1
+    assert "    of       prog, libk.so, libk.a" in said
+    assert sum("prog: other bytes" in line for line in said) == 1
+    assert said[-2:] == ["libk.a: stale", "  1 finding told above, of prog"]
