@@ -21,6 +21,7 @@ from orchestrator.model import Action, Finding, Kind, Link, Manifest, Member, St
 from orchestrator.process import Runner
 from orchestrator.reach import observe_link, observe_loader
 from orchestrator.recorded import ContentsMemory, Records
+from orchestrator.regular_file import special
 from orchestrator.schedule import run_steps
 from orchestrator.situation import Situation, survey
 from orchestrator.targets import FILE
@@ -125,14 +126,23 @@ def build_digests(workspace: Workspace) -> Digests:
 
 
 def _require_sources(situation: Situation) -> None:
-    """Raise `ConfigurationError`, with its line, for a target whose source is not there."""
+    """Raise `ConfigurationError`, with its line, for a source or a folder of sources that is not there."""
+    root = situation.workspace.root
     for target in (action.target for action in situation.actions):
         for source in target.sources:
-            if not (situation.workspace.root / source).is_file():
+            if not (root / source).is_file():
+                kind = special(root / source)
+                what = f"{source} is {kind}, not a regular file" if kind else f"there is no file {source}"
                 raise ConfigurationError(
-                    f"{FILE}:{target.line}: target {target.name}: there is no file {source}",
+                    f"{FILE}:{target.sources_line}: target {target.name}: {what}",
                     remedy="correct `sources` there, or add the file",
                 )
+    for folder in situation.project.source_roots:
+        if not (root / folder).is_dir():
+            raise ConfigurationError(
+                f"{FILE}:{situation.project.source_roots_line}: source-roots: there is no folder {folder}",
+                remedy="correct it there, or add the folder",
+            )
 
 
 def examine(

@@ -34,6 +34,7 @@ from orchestrator.options import (
 )
 from orchestrator.plan import depfile as compile_list
 from orchestrator.plan import link_depfile, output, work_folder
+from orchestrator.regular_file import read_file
 from orchestrator.tidy import forget_folders, tidy
 from orchestrator.toolchain import Toolchain, include_search
 
@@ -112,9 +113,16 @@ class ClosureReader:
     def directives(self, name: str, digest: Digest) -> Directives:
         """Include directives of a file whose content has this digest."""
         if digest not in self._directives:
-            with open(self.digests.locate(name), "rb") as file:
-                self._directives[digest] = lookup.read_directives(file.read())
+            self._directives[digest] = lookup.read_directives(read_file(self.digests.locate(name)))
         return self._directives[digest]
+
+    def directives_now(self, name: str) -> Directives | None:
+        """Include directives of a file as it is now; `None` if it cannot be read."""
+        try:
+            digest = self.digests.current(name)
+            return None if digest is None else self.directives(name, digest)
+        except (OSError, Unreadable):
+            return None
 
     def search(self, options: tuple[str, ...], environment: Mapping[str, str]) -> SearchPath:
         """Where a preprocessor with these options looks."""
@@ -225,8 +233,7 @@ class _Reading:
         )
 
     def _read(self, name: str) -> bytes:
-        with open(self._digests.locate(name), "rb") as file:
-            return file.read()
+        return read_file(self._digests.locate(name))
 
     def _strangers(self, commands: Commands) -> Iterable[str]:
         """Programs that ran and are none of the toolchain's, whose digests are therefore not known."""
@@ -258,7 +265,7 @@ class _Reading:
         if path is None:
             return ()
         try:
-            names = parse((self._reader.root / path).read_bytes())
+            names = parse(read_file(self._reader.root / path))
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             what = f"the dependency list {path} cannot be used: {reason}"

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from orchestrator.canonical import seal, unseal
 from orchestrator.model import Digest
+from orchestrator.regular_file import read_file
 from orchestrator.workspace import keep_if_possible
 
 Signature = tuple[int, int, int, int, int]
@@ -153,7 +154,7 @@ class Digests:
 def _load(path: Path) -> dict[str, list[object]]:
     """Signatures kept by an earlier build; a damaged file counts as none."""
     try:
-        found: dict[str, list[object]] = unseal(path.read_bytes())["seen"]
+        found: dict[str, list[object]] = unseal(read_file(path))["seen"]
     except (OSError, ValueError, KeyError):
         return {}
     return found

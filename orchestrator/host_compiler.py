@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.ask import ask
+from orchestrator.regular_file import read_file
 from orchestrator.tidy import tidy
 
 _PROGRAMS = ("cc1plus", "cc1", "collect2", "lto-wrapper", "as", "ld", "ar")
@@ -53,8 +54,7 @@ def behind(program: str) -> list[str]:
             continue
         chain.append(name)
         try:
-            with Path(name).open("rb") as file:
-                text = file.read(1 << 16)
+            text = read_file(name, 1 << 16)
         except OSError:  # it may be run, not read; its digest cannot be taken either, which is told
             continue
         if text.startswith(b"#!"):

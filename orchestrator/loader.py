@@ -12,6 +12,7 @@ from orchestrator.errors import ConfigurationError
 from orchestrator.object_files import open_object, reading
 from orchestrator.objects.dynamic import Dynamic, read_dynamic
 from orchestrator.objects.elf import read_elf
+from orchestrator.regular_file import read_file
 
 _HEAD = struct.Struct("<6s12xH")
 _ELF_64 = b"\x7fELF\x02\x01"
@@ -120,8 +121,7 @@ class _Search:
         them than their first bytes, so that a damaged one is taken.
         """
         try:
-            with Path(path).open("rb") as file:
-                head = file.read(_HEAD.size)
+            head = read_file(path, _HEAD.size)
         except OSError:
             return False
         return len(head) == _HEAD.size and _HEAD.unpack(head) == (_ELF_64, self._machine)

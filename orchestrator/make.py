@@ -25,9 +25,11 @@ from orchestrator.kinds import is_stamped
 from orchestrator.meanwhile import ChangedMeanwhile
 from orchestrator.model import Action, Closure, Component, Digest, Kind, Manifest, Member, Product, Tools
 from orchestrator.objects.window import Malformed
+from orchestrator.openable import check_openable
 from orchestrator.plan import output, stable_link, work_folder
 from orchestrator.process import Ended, Runner
 from orchestrator.recorded import Records
+from orchestrator.regular_file import special
 from orchestrator.targets import FILE, unit_of
 from orchestrator.toolchain import Toolchain
 from orchestrator.workspace import Workspace, fresh_folder, link_atomically, room_left, write_atomically
@@ -160,12 +162,15 @@ class Maker:
             ) from error
 
     def _check_sources(self, action: Action) -> None:
+        """Raise `BuildFailed` for a source that is not there, and for what the command would wait for."""
         for source in action.target.sources:
-            if not (self.workspace.root / source).is_file():
+            path = self.workspace.root / source
+            if not path.is_file() and not special(path):
                 raise BuildFailed(
                     f"{action.target.name}: there is no file {source}",
-                    remedy=f"correct `sources` at {FILE}:{action.target.line}, or add the file",
+                    remedy=f"correct `sources` at {FILE}:{action.target.sources_line}, or add the file",
                 )
+        check_openable(self.workspace.root, action, self._closures.directives_now)
 
     def _prepare(self, action: Action) -> int:
         """Empty private folder with the generated files; returns the file system's time now, in nanoseconds.

@@ -151,6 +151,8 @@ class Target:
     expect: Expectations = field(default_factory=Expectations)
     line: int = 0
     """Where targets.toml defines it, for messages."""
+    sources_line: int = 0
+    """Where it names the sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +177,11 @@ class Project:
 
     name: str
     source_roots: tuple[str, ...]
+    """Folders below which `build` names the source files that no target reads."""
     targets: tuple[Target, ...]
     workloads: tuple[Workload, ...]
+    source_roots_line: int = 0
+    """Where targets.toml names them, for messages."""
 
 
 COMPILERS = frozenset({"nvcc", "nvcc.profile", "cudafe++", "cicc", "ptxas", "fatbinary", "nvlink"})

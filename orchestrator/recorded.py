@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from orchestrator import manifest as records
 from orchestrator.canonical import digest_bytes, digest_document, seal, unseal
 from orchestrator.model import Digest, Link, Manifest, Observation, Target
+from orchestrator.regular_file import read_file
 from orchestrator.workspace import Workspace, keep_if_possible, manifest_name, write_atomically
 
 
@@ -15,15 +16,14 @@ class Records:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._reader = records.Reader(lambda digest: workspace.shared(digest).read_bytes())
+        self._reader = records.Reader(lambda digest: read_file(workspace.shared(digest)))
         self._whole: set[Digest] = set()
 
     def read(self, target: str) -> tuple[Manifest | None, str]:
         """A target's manifest, or why there is none to go by."""
         name = manifest_name(target)
         try:
-            with open(f"{self._workspace.root}/{name}", "rb") as file:  # noqa: PTH123  (a thousand of them)
-                manifest = self._reader.read(file.read())
+            manifest = self._reader.read(read_file(f"{self._workspace.root}/{name}"))
         except FileNotFoundError:
             return None, "never built here"
         except OSError as error:
@@ -57,7 +57,7 @@ class ContentsMemory:
         self._workspace = workspace
         self._file = workspace.cache("contents.json")
         try:
-            self._passed = set(unseal(self._file.read_bytes())["passed"])
+            self._passed = set(unseal(read_file(self._file))["passed"])
         except (OSError, ValueError, KeyError):
             self._passed = set()
         self._new = False
@@ -93,7 +93,7 @@ def check_contents(workspace: Workspace, manifest: Manifest, target: Target) -> 
     """Read an artifact and compare what it holds with what its target demands."""
     path = workspace.root / manifest.product.path
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except OSError as error:
         return (Observation(Link.CONTENTS, "artifact-unreadable", str(path), "readable", None, str(error)),)
     from orchestrator.verify import observe_contents  # the readers of objects take a while to import
@@ -110,7 +110,7 @@ def _members(workspace: Workspace, manifest: Manifest) -> Iterator[bytes]:
         if made is None or made.product.digest != member.digest:
             continue
         try:
-            data = (workspace.root / made.product.path).read_bytes()
+            data = read_file(workspace.root / made.product.path)
         except OSError:
             continue
         if digest_bytes(data) == member.digest:

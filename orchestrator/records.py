@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from orchestrator.errors import BrokenRun, ConfigurationError
+from orchestrator.regular_file import read_file
 from orchestrator.workspace import explained
 
 SCHEMA = "freshproof/record/1"
@@ -78,7 +79,7 @@ class RecordWriter:
 def read_record(path: Path) -> list[dict[str, Any]]:
     """All lines of a record, the chain checked. Raises `BrokenRun` with the line, or `ConfigurationError`."""
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except OSError as error:
         raise ConfigurationError(f"cannot read the record {path}: {error.strerror}") from error
     return parse_record(data, str(path))

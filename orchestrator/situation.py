@@ -18,8 +18,10 @@ from orchestrator.digests import signature
 from orchestrator.errors import ConfigurationError, Missing
 from orchestrator.gpu_arch import find_arch
 from orchestrator.model import Action, Project
+from orchestrator.openable import check_named
 from orchestrator.options import added_words
 from orchestrator.plan import IGNORED, Surroundings, plan
+from orchestrator.regular_file import read_file
 from orchestrator.targets import FILE, owned_flag, parse_targets, select
 from orchestrator.toolchain import (
     TOOLS,
@@ -53,7 +55,7 @@ class Situation:
 def read_project(workspace: Workspace) -> Project:
     """targets.toml. Raises `ConfigurationError`."""
     try:
-        text = workspace.targets_file.read_text(encoding="utf-8-sig")
+        text = read_file(workspace.targets_file).decode("utf-8-sig")
     except OSError as error:
         raise ConfigurationError(f"cannot read {FILE}: {error.strerror}", remedy="see to that file") from None
     except UnicodeDecodeError as error:
@@ -102,6 +104,8 @@ def survey(
     answers = _Answers(workspace.root, workspace.cache("toolchain.json") if remember else None)
     added = added_words(surroundings.honoured)
     _check_added(surroundings.honoured)
+    for target in targets:
+        check_named(workspace.root, target, surroundings.honoured)
     toolchains = {
         t.name: answers.ask(nvcc, path, surroundings.honoured, host_compiler_flags(t.flags, added))
         for t in targets
@@ -203,7 +207,7 @@ def _toolchain(kept: Mapping[str, Any]) -> Toolchain:
 def _load(file: Path) -> dict[str, Any]:
     """Answers of an earlier build; a damaged file counts as none."""
     try:
-        kept: dict[str, Any] = unseal(file.read_bytes())["toolchains"]
+        kept: dict[str, Any] = unseal(read_file(file))["toolchains"]
     except (OSError, ValueError, KeyError):
         return {}
     return kept

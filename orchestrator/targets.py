@@ -52,7 +52,8 @@ def parse_targets(text: str) -> Project:
     _check_units(tables, targets)
     _check_uses(tables, targets)
     workloads = tuple(_workload(table, names) for table in root.tables("workload"))
-    return Project(project.string("name") or "project", roots, targets, workloads)
+    roots_line = project.lines.find(project.path, "source-roots")
+    return Project(project.string("name") or "project", roots, targets, workloads, roots_line)
 
 
 def _load(text: str) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def unit_of(name: str) -> str:
 def select(project: Project, names: Sequence[str]) -> tuple[Target, ...]:
     """The targets named (``*``: see `names.matching`), or all; the targets that they use come before them.
 
-    A name may combine variants (see `combination`). Raises `ConfigurationError` for a name that is not defined.
+    A name may combine variants (see `combination`). Raises `ConfigurationError` for one that is not defined.
     """
     known = {t.name: t for t in project.targets}
     known |= {name: one for name in names if (one := _combined(name, known)) is not None}
@@ -127,6 +128,7 @@ def _targets(table: Table) -> tuple[Target, ...]:
                 variant=name,
                 expect=base.expect,
                 line=variant.line,
+                sources_line=base.sources_line,
             )
         )
     return (base, *variants)
@@ -152,6 +154,7 @@ def _target(table: Table) -> Target:
         uses=uses,
         expect=_expectations(table.table("expect")),
         line=table.line,
+        sources_line=table.lines.find(table.path, "sources"),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.model import Manifest, Target
+from orchestrator.regular_file import read_file
 
 
 def same_code(root: Path, targets: Sequence[Target], manifests: Mapping[str, Manifest]) -> list[list[str]]:
@@ -48,7 +49,7 @@ def _machine_code(path: Path) -> tuple[str | None, tuple[tuple[str, bytes], ...]
     from orchestrator.objects.window import Malformed
 
     try:
-        data = unstamped(path.read_bytes())
+        data = unstamped(read_file(path))
         elves = [read_elf(piece.data) for piece in walk(data) if piece.form in HOST_FORMS]
         sections = [(elf, section) for elf in elves for section in elf.sections]
         host = ((s.name, bytes(elf.body(s))) for elf, s in sections if s.name.startswith(_HOST_CODE))
@@ -63,6 +64,6 @@ def device_code(path: Path) -> str | None:
     from orchestrator.objects.window import Malformed
 
     try:
-        return device_digest(path.read_bytes())
+        return device_digest(read_file(path))
     except (OSError, Malformed):
         return None

@@ -17,7 +17,7 @@ from orchestrator.watch.gathering import Place, Sort
 from orchestrator.watch.observer import Observer
 from orchestrator.watch.places import Entry, find_places
 from orchestrator.watch.scope import EVERYTHING, NOTHING, Due, Names, Scope, Unbuilt, scope_of, with_users
-from orchestrator.watch.unbuilt import follow_includes
+from orchestrator.watch.unbuilt import follow_sources
 from orchestrator.workspace import Workspace
 
 _UNREADABLE, _UNKNOWN = "unreadable", "unknown"
@@ -84,7 +84,7 @@ class Knowledge:
         for name, action in self.actions.items():
             self._components[name] = situation.toolchains[name].components
             if name not in self.manifests:
-                self._unbuilt[name] = follow_includes(self.workspace.root, action)
+                self._unbuilt[name] = follow_sources(self.workspace.root, action)
 
     def learn(self, built: Built, *, everything: bool) -> None:
         """Take in a build's result."""
@@ -99,7 +99,7 @@ class Knowledge:
                 known.pop(name, None)
             if outcome.result is Result.FAILED:
                 self.failing[name] = outcome
-                self._unbuilt[name] = follow_includes(self.workspace.root, actions[name])
+                self._unbuilt[name] = follow_sources(self.workspace.root, actions[name])
             elif outcome.result is Result.UNPROVEN:
                 self.unproven[name] = outcome.reason
         for name in self.failing.keys() - self.actions.keys():

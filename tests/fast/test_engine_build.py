@@ -60,7 +60,7 @@ def test_an_interrupted_build_says_so_and_what_is_not_done():
 def test_a_source_that_is_not_there_is_a_mistake_in_the_targets_file_with_its_line(tmp_path):
     (tmp_path / "there.cu").write_text("")
     actions = tuple(
-        SimpleNamespace(target=Target(name, Kind.CUBIN, (f"{name}.cu",), line=line))
+        SimpleNamespace(target=Target(name, Kind.CUBIN, (f"{name}.cu",), sources_line=line))
         for name, line in (("there", 2), ("gone", 7))
     )
     situation = SimpleNamespace(workspace=Workspace(tmp_path), actions=actions)

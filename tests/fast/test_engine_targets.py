@@ -80,6 +80,45 @@ def test_errors_name_file_line_and_key(old, new, line, said):
     assert error.remedy
 
 
+DOTTED = """schema = 1
+target.b.kind = "cubin"
+target.b.sources = ["b.cu"]
+[target.a]
+kind = "cubin"
+sources = [
+  "a.cu"
+]
+flags = ["]", '[']  # ]
+expect.archs = ["sm_90"]
+expect . no-spills = true
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "key"),
+    [
+        ('["sm_90"]', "90", 10, "target.a.expect.archs"),
+        ("no-spills = true", "no-spills = 1", 11, "target.a.expect.no-spills"),
+        ("no-spills = true", "nospills = true", 11, "target.a.expect.nospills"),
+        ('  "a.cu"', '  "a.cu", "$b"', 6, "target.a.sources"),
+        ('"b.cu"', '"-b"', 3, "target.b.sources"),
+        ('target.b.kind = "cubin"', 'target.b.kind = "cub"', 2, "target.b.kind"),
+        ('  "a.cu"', '  "archs = 1"\n,"x"', 6, "target.a.sources"),
+    ],
+)
+def test_keys_with_dots_and_lists_over_several_lines_have_their_own_line(old, new, line, key):
+    parse_targets(DOTTED)
+    assert old in DOTTED
+    with pytest.raises(ConfigurationError) as caught:
+        parse_targets(DOTTED.replace(old, new, 1))
+    assert caught.value.what.startswith(f"manifests/targets.toml:{line}: {key}")
+
+
+def test_where_sources_are_named_is_known():
+    a, b = sorted(parse_targets(DOTTED).targets, key=lambda target: target.name)
+    assert (a.sources_line, b.sources_line) == (6, 3)
+
+
 def test_broken_toml_names_the_line():
     with pytest.raises(ConfigurationError, match="line 2"):
         parse_targets("schema = 1\nkind =\n")

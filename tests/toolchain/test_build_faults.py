@@ -47,9 +47,14 @@ def start(root: Path, *words: str) -> subprocess.Popen[str]:
     )
 
 
-def run(root: Path, *words: str) -> tuple[int, str]:
+def run(root: Path, *words: str, seconds: float = 300) -> tuple[int, str]:
+    """Exit code and output; one that is still at work after ``seconds`` fails the test."""
     process = start(root, *words)
-    said, _ = process.communicate(timeout=300)
+    try:
+        said, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        raise
     return process.returncode, said
 
 
@@ -150,6 +155,63 @@ def test_an_input_that_turned_into_something_unreadable_is_never_fresh(root, how
     assert "Traceback" not in said
 
 
+PLACES = {
+    "v.cuh": {},
+    "named.cuh": {"v.cuh": '#define NAME "named.cuh"\n#include NAME\n#define V 1\n'},
+    "maybe.cuh": {"v.cuh": '#if __has_include("maybe.cuh")\n#endif\n#define V 1\n'},
+    "blob.bin": {"v.cuh": '#define V 1\n__asm__(".incbin \\"blob.bin\\"");\n'},
+    "k.cu": {},
+    "forced.h": {"flags": '["-include", "forced.h"]'},
+    "given.h": {"flags": '["-Xcompiler", "-include,given.h"]'},
+    "words.opt": {"flags": '["-optf", "words.opt"]'},
+    "my.specs": {"flags": '["-Xcompiler", "-specs=my.specs"]'},
+    "manifests/targets.toml": {},
+}
+"""What is a pipe, and how the project comes to open it."""
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_nothing_waits_for_a_pipe_in_the_place_of_a_file(root, place):
+    for name, text in PLACES[place].items():
+        if name == "flags":
+            name, text = (
+                "manifests/targets.toml",
+                TARGETS.replace("[target.h]", f"flags = {text}\n[target.h]"),
+            )
+        (root / name).write_text(text)
+    (root / place).unlink(missing_ok=True)
+    os.mkfifo(root / place)
+    code, said = run(root, "build", "k", seconds=60)
+    assert code in (2, 7)
+    assert place in said
+    assert "a named pipe" in said or place == "manifests/targets.toml"
+    if place == "manifests/targets.toml":
+        assert run(root, "init", seconds=60)[0] == 2
+
+
+def test_a_library_that_is_a_pipe_is_not_waited_for(root):
+    text = TARGETS.replace('sources = ["h.cu"]', 'sources = ["h.cu"]\nflags = ["-Llib", "-lx"]')
+    (root / "manifests" / "targets.toml").write_text(text)
+    (root / "lib").mkdir()
+    os.mkfifo(root / "lib" / "libx.so")
+    code, said = run(root, "build", "h", seconds=60)
+    assert code == 7
+    assert "lib/libx.so is a named pipe" in said
+
+
+def test_pipes_among_the_tools_own_files_are_written_anew(root):
+    assert run(root, "build")[0] == 0
+    kept = [*(root / "build/manifests").rglob("*.json"), *(root / "build/cache").iterdir()]
+    assert len(kept) > 4
+    for path in kept:
+        path.unlink()
+        os.mkfifo(path)
+    assert run(root, "gate", seconds=60)[0] == 5
+    assert "2 built" in run(root, "build", seconds=60)[1]
+    assert run(root, "gate")[0] == 0
+    assert all(path.is_file() for path in kept)
+
+
 @pytest.mark.parametrize("damage", [b"", b"{}", b"\xff", b'{"schema": "freshproof/manifest/1"}'])
 def test_a_damaged_record_is_unproven_and_built_again(root, damage):
     assert run(root, "build")[0] == 0
@@ -248,7 +310,15 @@ def test_a_source_that_is_not_there_is_named_with_its_line(root):
     code, said = run(root, "build", "k")
     assert code == 2
     assert "there is no file k.cu" in said
-    assert "manifests/targets.toml:2" in said
+    assert "manifests/targets.toml:5" in said
+
+
+def test_a_folder_of_sources_that_is_not_there_is_named_with_its_line(root):
+    text = TARGETS.replace("schema = 1\n", 'schema = 1\n[project]\nsource-roots = [".", "nowhere"]\n')
+    (root / "manifests" / "targets.toml").write_text(text)
+    code, said = run(root, "build")
+    assert code == 2
+    assert "manifests/targets.toml:3: source-roots: there is no folder nowhere" in said
 
 
 def test_gate_runs_a_command_only_when_all_is_fresh(root):
