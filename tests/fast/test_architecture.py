@@ -18,8 +18,8 @@ PRODUCT = ORCHESTRATOR + PROVER
 
 PURE = {
     "canonical", "combination", "copies", "depfile", "device_link", "errors", "first_targets", "foreach",
-    "freshness", "includes", "kinds", "lookup", "manifest", "model", "names", "options", "owned_flags", "plan",
-    "protocol", "report", "samples", "spans", "stamp", "stats", "targets", "toml_table", "tomlline",
+    "freshness", "includes", "kinds", "lookup", "manifest", "model", "names", "options", "owned_flags",
+    "plan", "protocol", "report", "samples", "spans", "stamp", "stats", "targets", "toml_table", "tomlline",
     "verdict_report", "verify", "workloads",
 }  # fmt: skip
 PURE_FOREIGN = {
