@@ -93,6 +93,14 @@ class Project:
             check=False,
         )
 
+    def alone(self, *words: str) -> str:
+        """A command, the build if none is given, without the tool; what it says."""
+        done = subprocess.run(
+            words or self.build, cwd=self.root, env=self.environ, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def run(self, *build: str, options: tuple[str, ...] = (), **variables: str) -> dict[str, str]:
         """Build behind the tool; what it says of each CUDA source."""
         done = self.tool("run", "--json", *options, "--", *(build or self.build), **variables)
@@ -110,6 +118,16 @@ class Project:
         return done.returncode, {t["target"]: t["state"] for t in targets}, done.stdout
 
 
+def lay_out(root: Path, files: dict[str, str]) -> None:
+    """Write files; RUNTIME stands for what links the CUDA runtime, LIBRARIES for the toolkit's folder."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            text.replace("RUNTIME", projects.RUNTIME).replace("LIBRARIES", f"{projects.CUDA}/lib64")
+        )
+
+
 def commit(root: Path) -> None:
     git = ["git", "-c", "user.name=test", "-c", "user.email=test@localhost"]
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
@@ -119,14 +137,13 @@ def commit(root: Path) -> None:
 
 @pytest.fixture
 def bare(tmp_path):
-    """(files, build, program) -> a project without git, not built yet; LIBRARIES stands for the toolkit's."""
+    """(files, build, program) -> a project without git, not built yet; see `lay_out`."""
 
     def make(
         files: dict[str, str], build: tuple[str, ...], program: tuple[str, ...], name: str = "project"
     ) -> Project:
         project = Project(Path(os.path.realpath(tmp_path)) / name, build, program)
-        for name, text in files.items():
-            project.file(name, text.replace("LIBRARIES", str(projects.CUDA / "lib64")))
+        lay_out(project.root, files)
         return project
 
     return make
@@ -183,8 +200,7 @@ def built(request, tmp_path_factory):
     files, build, program, products = PROJECTS[request.param]
     root = Path(os.path.realpath(tmp_path_factory.mktemp(request.param))) / "project"
     project = Project(root, build, program)
-    for name, text in files.items():
-        project.file(name, text)
+    lay_out(root, files)
     commit(root)
     assert project.run() == {"cuda/kernel.cu": "compiled"}
     project.system, project.products = request.param, products
@@ -214,8 +230,7 @@ def plain_built(tmp_path_factory):
     """A project for make with a shadowable header and library, built once behind the tool."""
     root = Path(os.path.realpath(tmp_path_factory.mktemp("plain"))) / "project"
     project = Project(root, ("make",), ("./prog",))
-    for name, text in projects.PLAIN.items():
-        project.file(name, text)
+    lay_out(root, projects.PLAIN)
     (root / "first").mkdir()
     commit(root)
     assert project.run() == {"k.cu": "compiled"}

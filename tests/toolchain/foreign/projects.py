@@ -14,6 +14,8 @@ def _toolkit() -> Path:
 
 
 CUDA = _toolkit()
+RUNTIME = f"-L{CUDA}/lib64 -lcudart_static -lrt -lpthread -ldl"
+"""What a program with kernels is linked with."""
 
 SOURCES = {
     "cuda/kernel.cu": """\
@@ -35,7 +37,7 @@ int main() { std::printf(TEXT, prove()); }
 MAKE = {
     **SOURCES,
     "Makefile": f"""\
-LIBS = -Lout -lkernel -L{CUDA}/lib64 -lcudart_static -lrt -lpthread -ldl
+LIBS = -Lout -lkernel {RUNTIME}
 out/prog: out/main.o out/libkernel.a
 \tg++ out/main.o $(LIBS) -o $@
 out/libkernel.a: out/kernel.o
@@ -60,7 +62,7 @@ rule cxx
 rule archive
   command = rm -f $out && ar crs $out $in
 rule link
-  command = g++ $in -L{CUDA}/lib64 -lcudart_static -lrt -lpthread -ldl -o $out
+  command = g++ $in {RUNTIME} -o $out
 build out/kernel.o: cuda cuda/kernel.cu
 build out/main.o: cxx src/main.cpp
 build out/libkernel.a: archive out/kernel.o
@@ -123,7 +125,7 @@ PLAIN = {
     ".gitignore": "*.o\n*.a\n/prog\n/first\n",
     "Makefile": f"""\
 prog: main.o libk.a
-\tg++ main.o -Lfirst -L. -lk -L{CUDA}/lib64 -lcudart_static -lrt -lpthread -ldl -o $@
+\tg++ main.o -Lfirst -L. -lk {RUNTIME} -o $@
 libk.a: k.o
 \tar crs $@ $^
 k.o: k.cu

@@ -48,7 +48,7 @@ def test_another_copy_of_the_library_is_not_loaded_unnoticed(shared):
     source = shared.root / "old.cu"
     source.write_text(LIBRARY.replace("return 5", "return 4"))
     flags = ["-arch=sm_90", "-shared", "-Xcompiler", "-fPIC", "-cudart", "static"]
-    subprocess.run(["nvcc", *flags, source, "-o", old / "libk.so"], env=shared.environ, check=True)
+    shared.alone("nvcc", *flags, "old.cu", "-o", "old/libk.so")
     source.unlink()
     done = shared.gate(LD_LIBRARY_PATH=str(old))
     assert done.returncode == 125
@@ -83,7 +83,7 @@ def test_a_new_object_with_an_old_device_link(bare):
     makefile = """\
 FLAGS = -arch=sm_90 -rdc=true
 prog: a.o b.o link.o
-\tg++ a.o b.o link.o -LLIBRARIES -lcudadevrt -lcudart_static -lrt -lpthread -ldl -o prog
+\tg++ a.o b.o link.o -LLIBRARIES -lcudadevrt RUNTIME -o prog
 link.o:
 \tnvcc -arch=sm_90 -dlink a.o b.o -o link.o
 %.o: %.cu
@@ -117,14 +117,14 @@ def test_what_no_step_made_is_unproven(bare):
     """Objects of a build that was not watched, linked by one that is."""
     makefile = """\
 prog: k.o main.o
-\tg++ main.o k.o -LLIBRARIES -lcudart_static -lrt -lpthread -ldl -o $@
+\tg++ main.o k.o RUNTIME -o $@
 k.o: k.cu
 \tnvcc -arch=sm_90 -c $< -o $@
 main.o: server.cpp
 \tg++ -c $< -o $@
 """
     project = bare({"Makefile": makefile, "k.cu": LIBRARY, "server.cpp": SERVER}, ("make",), ("./prog",))
-    subprocess.run(["make", "k.o"], cwd=project.root, env=project.environ, check=True, capture_output=True)
+    project.alone("make", "k.o")
     project.run()
     code, states, said = project.verify()
     assert code == 5 and states == {"prog": "unproven"}
@@ -137,7 +137,7 @@ def test_an_object_that_the_build_removes_leaves_its_program_unproven(bare, driv
     makefile = f"""\
 prog: k.cu server.cpp
 \tnvcc -arch=sm_90 -c k.cu -o k.o
-\t{driver} server.cpp k.o -LLIBRARIES -lcudart_static -lrt -lpthread -ldl -o $@
+\t{driver} server.cpp k.o RUNTIME -o $@
 \trm k.o
 """
     project = bare({"Makefile": makefile, "k.cu": LIBRARY, "server.cpp": SERVER}, ("make",), ("./prog",))
@@ -170,7 +170,7 @@ def test_a_git_dependency_edited_in_place(tmp_path, bare, story_files):
     done = project.gate()
     assert done.returncode == 125 and os.fspath(source) in done.stdout
     # A newer cargo takes it for fresh; cargo 0.66 compiles it, unrecorded. The gate refuses either way.
-    subprocess.run(project.build, cwd=project.root, env=project.environ, capture_output=True, check=True)
+    project.alone()
     assert project.gate().returncode == 125
 
 

@@ -11,9 +11,9 @@ pytestmark = pytest.mark.toolchain
 NOTHING_TO_DO = {"make": "up to date", "ninja": "no work to do", "cmake": "Built target prog"}
 
 
-def told(project, *words, **variables):
+def told(project, *words):
     """What is said of a stamped build."""
-    project.run(*words, options=("--stamp",), **variables)
+    project.run(*words, options=("--stamp",))
     return project.document
 
 
@@ -22,20 +22,6 @@ def inspected(project, name):
     done = project.tool("inspect", "--json", name)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["files"][0].get("steps", [])
-
-
-def command(project, *words, **variables):
-    """A command of the build's own, not behind the tool."""
-    done = subprocess.run(
-        words,
-        cwd=project.root,
-        env={**project.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -60,7 +46,7 @@ def test_a_stamped_build_is_fresh_tells_its_steps_and_has_nothing_left_to_do(pro
 
     path = Path(given["path"])
     before = path.read_bytes(), path.stat().st_mtime_ns
-    assert NOTHING_TO_DO[system] in command(project, *project.build)
+    assert NOTHING_TO_DO[system] in project.alone()
     assert told(project)["stamped"] == []
     assert before == (path.read_bytes(), path.stat().st_mtime_ns)
     assert project.gate().returncode == 0
@@ -122,7 +108,7 @@ def test_equal_builds_in_two_folders_give_equal_bytes(bare):
     """nvcc gives its temporary files names of their own unless it is told to keep them."""
     plain, other = (bare(STEADY, ("make",), (), name) for name in ("plain", "plain2"))
     for project in (plain, other):
-        command(project, "make")
+        project.alone("make")
     assert (plain.root / "k.o").read_bytes() == (other.root / "k.o").read_bytes()
 
     stamped, again = (bare(STEADY, ("make",), (), name) for name in ("stamped", "elsewhere"))
@@ -152,7 +138,7 @@ def test_steps_of_every_kind_and_what_is_left_alone(bare):
             "k.ptx: a.cu\n\tnvcc -ptx $< -o $@\n"
             "link.o: c.cpp\n\tln -sf real.o $@; nvcc -c $< -o $@\n"
             "host.o: c.cpp\n\tg++ -c $< -o $@\n"
-            "LIBS = -LLIBRARIES -lcudart_static -lrt -lpthread -ldl\n",
+            "LIBS = RUNTIME\n",
         },
         ("make",),
         (),
@@ -180,10 +166,10 @@ def test_steps_of_every_kind_and_what_is_left_alone(bare):
         "joined.o": ("ld -r a.o b.o -o joined.o",),
     }.items():
         for words in commands:
-            command(project, *words.split())
+            project.alone(*words.split())
         count = {"stripped": 3, "less.a": 1, "kept.o": 1, "joined.o": 2}[name]
         assert len(inspected(project, name)) == count, name
-    command(project, "objcopy", "--remove-section", ".note.freshproof", "prog", "bare")
+    project.alone("objcopy", "--remove-section", ".note.freshproof", "prog", "bare")
     assert inspected(project, "bare") == []
     assert subprocess.run([project.root / "bare"], check=False).returncode == 7
 
@@ -199,15 +185,15 @@ def test_a_cache_of_objects_keeps_them_as_nvcc_made_them(bare):
         ("make",),
         (),
     )
-    cache = {"CCACHE_DIR": str(project.root.parent / "cache")}
-    document = told(project, "make", **cache)
+    project.environ["CCACHE_DIR"] = str(project.root.parent / "cache")
+    document = told(project, "make")
     assert [Path(one["path"]).name for one in document["stamped"]] == ["plain.o"]
     (left,) = document["not_stamped"]
     assert left["reason"].startswith("ccache ran nvcc")
     assert inspected(project, "k.o") == []
     (project.root / "k.o").unlink()
-    command(project, "make", **cache)
-    assert "Freshproof" not in command(project, "readelf", "-n", "k.o")
+    project.alone("make")
+    assert "Freshproof" not in project.alone("readelf", "-n", "k.o")
 
 
 @pytest.mark.needs("make")

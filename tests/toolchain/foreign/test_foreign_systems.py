@@ -1,7 +1,6 @@
 """The same cases through make, ninja, CMake and setuptools."""
 
 import os
-import subprocess
 import time
 
 import pytest
@@ -115,5 +114,5 @@ def test_a_folder_of_headers_exchanged_during_the_build(project):
 
 def test_a_build_behind_the_tools_back(project):
     project.edit(KERNEL, "return 88", "return 86")
-    subprocess.run(project.build, cwd=project.root, env=project.environ, check=True, capture_output=True)
+    project.alone()
     assert project.gate().returncode == 125
