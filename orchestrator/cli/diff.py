@@ -62,7 +62,7 @@ def summary_line(difference: Difference) -> str:
     if difference.identical:
         return "identical, byte by byte"
     if difference.same:
-        return "the same code; the bytes differ only in noise"
+        return f"the same code; the bytes differ only in {'stamps and ' if difference.stamps else ''}noise"
     parts = [_kernels_told(difference.kernels)] if difference.kernels else []
     parts += [f"{len(difference.sealed)} sealed parts differ"] if difference.sealed else []
     if difference.only_stamps:

@@ -17,6 +17,7 @@ from orchestrator.objects.elf import SHT_NOBITS, read_elf
 from orchestrator.objects.function import Function
 from orchestrator.objects.ptx import entry_bodies
 from orchestrator.objects.stamp import Stamp, read_stamps, without_stamps
+from orchestrator.objects.step_stamp import StepStamp, read_step_stamps
 from orchestrator.objects.summary import texts_of
 from orchestrator.objects.window import Bytes
 
@@ -83,7 +84,9 @@ class Difference:
     texts_added: tuple[str, ...]
     texts_removed: tuple[str, ...]
     stamps: tuple[tuple[str, str, str], ...]
-    """(symbol, before, after) of stamps that differ; ``absent`` where there is none."""
+    """(symbol, before, after) of stamps that differ; ``absent`` where there is none. Those of compiles by other
+    build systems have their sources in the symbol's place.
+    """
 
 
 @dataclass(slots=True)
@@ -127,6 +130,7 @@ class Holdings:
         elif piece.form in HOST_FORMS:
             elf = read_elf(piece.data)
             self._take_stamps(read_stamps(elf))
+            self._take_step_stamps(read_step_stamps(elf))
             for name, digest in host_sections(elf):
                 if name:  # the first section of every file is none
                     self.host.setdefault(f"{piece.place} {name}".strip(), []).append(digest)
@@ -140,6 +144,11 @@ class Holdings:
 
     def _take_stamps(self, stamps: tuple[Stamp, ...]) -> None:
         self.stamps.update({stamp.symbol: stamp.digest for stamp in stamps})
+
+    def _take_step_stamps(self, stamps: tuple[StepStamp, ...]) -> None:
+        for stamp in stamps:  # several compiles of one source may be in it
+            name = f"compile of {', '.join(stamp.sources)}"
+            self.stamps[name] = " ".join(sorted({*self.stamps.get(name, "").split(), stamp.digest}))
 
 
 @dataclass(frozen=True, slots=True)

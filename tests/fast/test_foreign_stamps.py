@@ -26,6 +26,7 @@ from orchestrator.foreign.stamps import (
 )
 from orchestrator.foreign.steps import read_steps
 from orchestrator.model import Component, Tools
+from orchestrator.objects.compare import compare, hold
 from orchestrator.objects.contents import walk
 from orchestrator.objects.digests import normalised_digest
 from orchestrator.objects.elf import read_elf
@@ -65,6 +66,13 @@ def test_a_stamped_object_is_the_object_with_one_note_more():
 
 def test_a_stamp_changes_no_digest_of_code():
     assert normalised_digest(stamped(OBJECT, note(STAMP, ["k.cu"]))) == normalised_digest(OBJECT)
+
+
+def test_diff_tells_stamps_beside_equal_code():
+    other = STAMP.replace("ab", "cd")
+    old, new = (hold(stamped(OBJECT, note(digest, ["k.cu"]))) for digest in (STAMP, other))
+    found = compare(old, new)
+    assert found.same and found.stamps == (("compile of k.cu", STAMP, other),)
 
 
 def test_what_is_cut_off_while_it_is_stamped_is_the_object_still():
