@@ -84,8 +84,8 @@ class Difference:
     texts_added: tuple[str, ...]
     texts_removed: tuple[str, ...]
     stamps: tuple[tuple[str, str, str], ...]
-    """(symbol, before, after) of stamps that differ; ``absent`` where there is none. Those of compiles by other
-    build systems have their sources in the symbol's place.
+    """(symbol, before, after) of stamps that differ; ``absent`` where there is none. Compiles by other build
+    systems have their sources in the symbol's place.
     """
 
 
