@@ -32,7 +32,7 @@ _UNKNOWN_SECONDS = 60.0
 _MOST_CHARACTERS = 60
 _DEVICE_ONLY = frozenset({Kind.CUBIN, Kind.FATBIN, Kind.PTX})
 _NO_REBUILD = frozenset({"input-unfollowed", "member-unproven"})
-"""Findings that another build of the same sources would leave as they are."""
+"""Findings that another build of the same sources would leave as they are; their remedies say what helps."""
 
 
 class Result(StrEnum):
@@ -62,7 +62,7 @@ class Outcome:
     same_device_code: bool = False
     """Rebuilt, and the device code is what it was, whatever became of the host code."""
     message: str = ""
-    """Of a failure: the tool's own words, whole."""
+    """Of a failure: the tool's own words, whole; of an unproven target: what could not be established."""
     remedy: str = ""
 
 
@@ -271,6 +271,8 @@ class _Builder:
             verdict=verdict,
             manifest=manifest_name(name),
             artifact=manifest.product.path,
+            message=_told(verdict.findings),
+            remedy=_remedies(verdict.findings),
         )
         self.progress.ended(outcome)
         return outcome
@@ -309,7 +311,7 @@ class _Builder:
         self.manifests[name] = manifest
         self.digests.current(manifest.product.path)
         after = self.verdict(action)
-        demands = [f for f in after.findings if f.link is Link.CONTENTS]
+        demands = tuple(f for f in after.findings if f.link is Link.CONTENTS)
         fresh = after.state is State.FRESH
         return Outcome(
             target=name,
@@ -322,8 +324,8 @@ class _Builder:
             same_code=before is not None
             and before.product.unstamped_digest == manifest.product.unstamped_digest,
             same_device_code=before is not None and self._same_device_code(before, manifest),
-            message="\n".join(f.message for f in demands),
-            remedy=demands[0].remedy if demands else "",
+            message=_told(demands or after.findings),
+            remedy=demands[0].remedy if demands else _remedies(after.findings),
         )
 
     def _same_device_code(self, before: Manifest, now: Manifest) -> bool:
@@ -332,6 +334,14 @@ class _Builder:
             return True
         codes = [device_code(self.workspace.root / m.product.path) for m in (before, now)]
         return codes[0] is not None and codes[0] == codes[1]
+
+
+def _told(findings: Sequence[Finding]) -> str:
+    return "\n".join(finding.message for finding in findings)
+
+
+def _remedies(findings: Sequence[Finding]) -> str:
+    return "; ".join(dict.fromkeys(finding.remedy for finding in findings))
 
 
 def reason_of(verdict: Verdict) -> str:

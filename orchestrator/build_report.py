@@ -44,9 +44,10 @@ _NAMED = 20
 """How many files that no target reads are named."""
 
 
-def failure_lines(outcome: Outcome) -> list[str]:
-    """A failed target: the tool's own message, whole, and what to do."""
-    lines = [f"--- {outcome.target} failed", *outcome.message.splitlines()]
+def trouble_lines(outcome: Outcome) -> list[str]:
+    """A target that failed or is unproven: the tool's own message, whole, and what to do."""
+    how = "failed" if outcome.result is Result.FAILED else "is unproven, and the gate will not admit it"
+    lines = [f"--- {outcome.target} {how}", *outcome.message.splitlines()]
     if outcome.remedy:
         lines.append(f"  -> {outcome.remedy}")
     return lines

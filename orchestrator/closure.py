@@ -17,6 +17,7 @@ from pathlib import Path
 from orchestrator import depfile, lookup
 from orchestrator.commands import Commands, library_folders, list_commands
 from orchestrator.digests import Digests, Unreadable
+from orchestrator.directives_memory import DirectivesMemory
 from orchestrator.errors import BuildFailed
 from orchestrator.lookup import Directives, SearchPath
 from orchestrator.manifest import make_common
@@ -81,7 +82,7 @@ class ClosureReader:
 
     root: Path
     digests: Digests
-    _directives: dict[Digest, Directives] = field(default_factory=dict)
+    memory: DirectivesMemory = field(default_factory=DirectivesMemory)
     _searches: dict[tuple[str, ...], SearchPath] = field(default_factory=dict)
     _commands: dict[tuple[str, ...], Commands] = field(default_factory=dict)
     _asked: dict[object, Asked] = field(default_factory=dict)
@@ -112,9 +113,7 @@ class ClosureReader:
 
     def directives(self, name: str, digest: Digest) -> Directives:
         """Include directives of a file whose content has this digest."""
-        if digest not in self._directives:
-            self._directives[digest] = lookup.read_directives(read_file(self.digests.locate(name)))
-        return self._directives[digest]
+        return self.memory.of(self.digests.locate(name), digest)
 
     def directives_now(self, name: str) -> Directives | None:
         """Include directives of a file as it is now; `None` if it cannot be read."""
@@ -135,12 +134,16 @@ class ClosureReader:
     def commands(self, action: Action) -> Commands:
         """The commands behind an action; nvcc is asked once for all that differ in their own names alone."""
         work, mark = work_folder(action.target), "\0"
-        own = frozenset((*action.target.sources, output(action.target)))
+        own = self.own_names(action)
         key = tuple(mark if w in own else w.replace(work, mark) for w in action.argv)
         key += tuple(f"{name}={value.replace(work, mark)}" for name, value in action.environment)
         if key not in self._commands:
             self._commands[key] = list_commands(action, self.root).renamed(work, mark)
         return self._commands[key].renamed(mark, work)
+
+    def own_names(self, action: Action) -> frozenset[str]:
+        """The words of an action's command that differ between targets built alike."""
+        return frozenset((*action.target.sources, output(action.target)))
 
     def headers(self, toolchain: Toolchain) -> dict[str, Material]:
         """Headers that compiles with this toolchain read, as materials: most targets read the same."""
@@ -210,19 +213,23 @@ class _Reading:
         others = (*map(self._shorten, (*options, *named)), *incbins, *action.members, *linked, *libraries)
         self._take((n for n in others if not n.startswith(self._work)), is_header=False)
         folders = [
-            f"{name}: what an option reads in this folder cannot be followed"
+            f"{name}: what an option reads in this folder cannot be followed -> name the file in the option"
             for name in sorted({w.partition("=")[2] for w in handed_on(words) if w.startswith(FOLDERS_READ)})
             if os.path.isdir(self._digests.locate(name))
         ]
         folders += [
-            f"{word}: chooses programs, and stands in an options file: write it into `flags`"
+            f"{word}: chooses programs, and stands in an options file -> write it into `flags`"
             for word in chosen_inside(inside)
         ]
-        folders += [f"{word}: the file that it reads cannot be followed" for word in sorted({*untold(words)})]
+        folders += [
+            f"{word}: the file that it reads cannot be followed -> name it with its path in the option"
+            for word in sorted({*untold(words)})
+        ]
         own, common, unknown = self._looked_for(commands, sources)
         self._check_unchanged()
         lost = tuple(
             f"{name}: the compile names it, and there is no such file: it is gone, or #line names it"
+            " -> put it there, or let #line name a file that is there"
             for name in self._lost
         )
         return Closure(
@@ -243,8 +250,8 @@ class _Reading:
             full = shutil.which(named, path=commands.search_path)
             if full is None or self._reader.real(full) not in known:
                 yield (
-                    f"{program}: runs in this compile, and nvcc did not tell so beforehand: "
-                    "name it with -ccbin in `flags`, not in an options file"
+                    f"{program}: runs in this compile, and nvcc did not tell so beforehand"
+                    " -> name it with -ccbin in `flags`, not in an options file"
                 )
 
     def _compiled(self) -> tuple[str, ...]:

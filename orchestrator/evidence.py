@@ -33,6 +33,8 @@ from orchestrator.plan_difference import compare_plans
 FILES_AND_PLAN = frozenset({Link.PLAN, Link.INPUTS, Link.TOOLCHAIN, Link.ARTIFACT, Link.CONTENTS})
 """The links that a file on disk must have. ``LOADED`` and ``DRIVERS`` belong to a run."""
 
+_BUILD = "freshproof build"
+
 Used = tuple[State, Digest | None]
 """A used target: its state, and the digest of its product."""
 
@@ -94,7 +96,7 @@ class Observer:
             *self._files(closure.materials),
             *self._names(closure.absent),
             *self._commons[common.digest],
-            *(_unknown("input-unfollowed", why.split(":")[0], None, why) for why in closure.unknown),
+            *map(_unfollowed, closure.unknown),
         ]
         if not observations and closure.materials:
             count = f"{closure.files} files, {closure.absent_names} absent names"
@@ -150,7 +152,14 @@ def _list(folder: str) -> frozenset[str]:
 
 
 def _unknown(code: str, subject: str, recorded: str | None, note: str) -> Observation:
-    return Observation(Link.INPUTS, code, subject, recorded, None, note)
+    return Observation(Link.INPUTS, code, subject, recorded, None, note, f"see to it, then {_BUILD}")
+
+
+def _unfollowed(why: str) -> Observation:
+    """Of what the closure says could not be followed; building the same again would not help."""
+    note, _, remedy = why.partition(" -> ")
+    remedy = f"{remedy or 'write it so that it can be followed'}, then {_BUILD}"
+    return Observation(Link.INPUTS, "input-unfollowed", note.split(":")[0], None, None, note, remedy)
 
 
 def compare_tools(manifest: Manifest, tools: Tools) -> list[Observation]:
@@ -175,7 +184,8 @@ def _tool_differences(recorded: Tools, tools: Tools) -> Iterable[Observation]:
             yield Observation(Link.TOOLCHAIN, "tool-set-changed", subject, *sides)
         elif not is_now.digest:
             note = f"{is_now.path}: this tool cannot be read"
-            yield Observation(Link.TOOLCHAIN, "tool-unreadable", is_now.path, was.digest, None, note)
+            remedy = f"see to it, then {_BUILD}"
+            yield Observation(Link.TOOLCHAIN, "tool-unreadable", is_now.path, was.digest, None, note, remedy)
         elif was.digest != is_now.digest:
             note = f"{is_now.path}: this tool's content changed"
             yield Observation(Link.TOOLCHAIN, "tool-changed", is_now.path, was.digest, is_now.digest, note)
@@ -196,7 +206,8 @@ def _members(manifest: Manifest, action: Action, used: Mapping[str, Used]) -> It
             yield Observation(Link.MEMBERS, "member-stale", name, before, "stale", note)
         else:
             note = f"{name}: is unproven, so what it went into is unproven too"
-            yield Observation(Link.MEMBERS, "member-unproven", name, before, None, note)
+            remedy = f"do what is said of {name}"
+            yield Observation(Link.MEMBERS, "member-unproven", name, before, None, note, remedy)
 
 
 def _artifact(manifest: Manifest, digests: Digests) -> tuple[Observation, ...]:

@@ -53,14 +53,30 @@ def behind(program: str) -> list[str]:
         if name in chain:
             continue
         chain.append(name)
-        try:
-            text = read_file(name, 1 << 16)
-        except OSError:  # it may be run, not read; its digest cannot be taken either, which is told
-            continue
-        if text.startswith(b"#!"):
-            names = re.findall(r"(?<![\w.])/[\w./+-]+", text.decode("utf-8", "replace"))
-            queue += [n for n in names if Path(n).is_file()]
+        queue += [n for n in _named_in_script(name) if Path(n).is_file()]
     return chain
+
+
+def _named_in_script(program: str) -> list[str]:
+    """Full paths in a script's text; none for any other program."""
+    try:
+        text = read_file(program, 1 << 16)
+    except OSError:  # it may be run, not read; its digest cannot be taken either, which is told
+        return []
+    if not text.startswith(b"#!"):
+        return []
+    return re.findall(r"(?<![\w.])/[\w./+-]+", text.decode("utf-8", "replace"))
+
+
+def places_looked_at(command: Sequence[str], environment: Mapping[str, str], folder: str) -> Iterable[str]:
+    """Folders in which ``command``, a driver with its options, looks for programs and files; and names that
+    the scripts in front of it hold and that are not there.
+    """
+    said = ask((*command, "-print-search-dirs"), environment, folder)
+    for listed in re.findall(r"^(?:programs|libraries): =?(.*)$", said, re.MULTILINE):
+        yield from (str(Path(folder, name)) for name in listed.split(os.pathsep) if name)
+    for program in behind(command[0]):
+        yield from (name for name in _named_in_script(program) if not Path(name).exists())
 
 
 def is_clang(program: str) -> bool:

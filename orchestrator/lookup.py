@@ -115,7 +115,7 @@ Macros = Mapping[str, frozenset[tuple[str, bool]]]
 def absent_names(
     files: Mapping[str, Directives], macros: Macros, search: SearchPath, exists: Callable[[str], bool]
 ) -> tuple[set[str], tuple[str, ...]]:
-    """Names that must stay absent, and in words what could not be followed.
+    """Names that must stay absent, and in words what could not be followed, with what to do behind ``->``.
 
     ``files`` are of one closure, with their directives; ``exists`` tells whether a file is there now.
     """
@@ -234,11 +234,17 @@ def _unfollowed(files: Mapping[str, Directives], known: Collection[str]) -> tupl
     unknown = []
     for path, directives in files.items():
         for macro in sorted(directives.tested.difference(known)):
-            unknown.append(f"{path}: __has_include({macro}): the macro's value cannot be followed")
+            unknown.append(
+                f"{path}: __has_include({macro}): the macro's value cannot be followed -> write the name"
+            )
         if directives.dated:
-            unknown.append(f"{path}: __TIMESTAMP__ puts a time stamp into the code, which no content tells")
+            unknown.append(
+                f"{path}: __TIMESTAMP__ puts a time stamp into the code, which no content tells -> remove it"
+            )
         if "" in directives.incbins:
-            unknown.append(f"{path}: .incbin or .include without a name in quotes cannot be followed")
+            unknown.append(
+                f"{path}: .incbin or .include without a name in quotes cannot be followed -> write one"
+            )
     return tuple(unknown)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +147,10 @@ def _notes(environ: Mapping[str, str]) -> list[str]:
     ]
 
 
+_KEPT = [field.name for field in fields(Toolchain)]
+"""What is kept of a toolchain; another release may keep more."""
+
+
 class _Answers:
     """Toolchains already asked for, in this process and, with a ``file``, by earlier ones."""
 
@@ -160,31 +164,37 @@ class _Answers:
     def ask(
         self, nvcc: Nvcc, path: str, variables: tuple[tuple[str, str], ...], flags: tuple[str, ...]
     ) -> Toolchain:
-        key = digest_document([__version__, nvcc.path, nvcc.reason, path, variables, flags])
+        key = digest_document([_KEPT, __version__, nvcc.path, nvcc.reason, path, variables, flags])
         if key not in self._here:
-            kept = self._kept.get(key)
-            if kept is not None and kept["seen"] == _seen(nvcc.path, path, kept["toolchain"]["components"]):
-                self._here[key] = _toolchain(kept["toolchain"])
-            else:
-                found = self._here[key] = discover(nvcc, path, variables, flags, str(self._root))
-                self._kept[key] = {
-                    "toolchain": asdict(found),
-                    "seen": _seen(nvcc.path, path, found.components),
-                }
+            found = self._kept_one(nvcc, path, key)
+            if found is None:
+                found = discover(nvcc, path, variables, flags, str(self._root))
+                self._kept[key] = {"toolchain": asdict(found), "seen": _seen(nvcc.path, path, found)}
                 self._changed = True
+            self._here[key] = found
         return self._here[key]
+
+    def _kept_one(self, nvcc: Nvcc, path: str, key: str) -> Toolchain | None:
+        """The answer of an earlier build, if what it depends on looks as it did."""
+        kept = self._kept.get(key)
+        if kept is None:
+            return None
+        found = _toolchain(kept["toolchain"])
+        return found if kept["seen"] == _seen(nvcc.path, path, found) else None
 
     def save(self) -> None:
         if self._file is not None and self._changed:
             keep_if_possible(self._file, seal({"toolchains": self._kept}))
 
 
-def _seen(nvcc: str, path: str, components: Sequence[Sequence[str]]) -> list[list[Any]]:
-    """What the answers depend on: the files asked, and what the PATH gives for each tool's name."""
-    own = [str(Path(full).parent) for role, full in components if role in ("cicc", "nvcc")]
+def _seen(nvcc: str, path: str, toolchain: Toolchain) -> list[list[Any]]:
+    """What the answers depend on: the files asked, the folders in which these look for others, which change
+    when a file appears in them, and what the PATH gives for each tool's name.
+    """
+    own = [str(Path(full).parent) for role, full in toolchain.components if role in ("cicc", "nvcc")]
     looked = os.pathsep.join((*reversed(own), path))  # nvcc puts its own folders first
     found: list[list[Any]] = [[name, shutil.which(name, path=looked)] for name in TOOLS]
-    for name in (nvcc, *(full for _role, full in components)):
+    for name in (nvcc, *(full for _role, full in toolchain.components), *toolchain.places):
         try:
             found.append([name, *signature(os.stat(name))])  # noqa: PTH116
         except OSError:
@@ -201,6 +211,7 @@ def _toolchain(kept: Mapping[str, Any]) -> Toolchain:
         components=tuple((role, full) for role, full in kept["components"]),
         toolkit_includes=tuple(kept["toolkit_includes"]),
         system_includes=tuple(kept["system_includes"]),
+        places=tuple(kept["places"]),
     )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from orchestrator.ask import ask
 from orchestrator.errors import BuildFailed, Missing
-from orchestrator.host_compiler import behind, host_components
+from orchestrator.host_compiler import behind, host_components, places_looked_at
 from orchestrator.options import SELECTING, handed_on
 from orchestrator.plan import HONOURED
 from orchestrator.tidy import tidy
@@ -53,6 +53,8 @@ class Toolchain:
     """nvcc's own include folders, the main one first."""
     system_includes: tuple[str, ...]
     """The host compiler's built-in include folders."""
+    places: tuple[str, ...] = ()
+    """Folders in which a file that appears may change all of this, and names of files that would."""
 
 
 def find_nvcc(environ: Mapping[str, str], installed: Path) -> Nvcc | None:
@@ -126,25 +128,31 @@ def discover(
     if here is None or not drivers:
         raise _no_answer(nvcc.path, path, variables, compiler_flags, said)
     includes = _folders(settings.get("INCLUDES", "")) + _folders(settings.get("SYSTEM_INCLUDES", ""))
-    components = [
-        *_wrappers(nvcc.path, f"{here}/nvcc"),
-        ("nvcc", f"{here}/nvcc"),
-        *_toolkit(here, top, settings, includes),
-        *(
-            part
-            for number, driver in enumerate(drivers)
-            for part in host_components((driver, *handed_on(compiler_flags)), number, environment, folder)
-        ),
-    ]
+    commands = [(driver, *handed_on(compiler_flags)) for driver in drivers]
+    components = _once(
+        [
+            *_wrappers(nvcc.path, f"{here}/nvcc"),
+            ("nvcc", f"{here}/nvcc"),
+            *_toolkit(here, top, settings, includes),
+            *(
+                part
+                for number, driver in enumerate(commands)
+                for part in host_components(driver, number, environment, folder)
+            ),
+        ]
+    )
+    places = {place for driver in commands for place in places_looked_at(driver, environment, folder)}
+    own = {os.path.dirname(path) for _role, path in components}
     version = re.search(r"V(\d+\.\d+\.\d+)", ask((nvcc.path, "--version"), environment))
     return Toolchain(
         nvcc=nvcc.path,
         reason=nvcc.reason,
         version=version.group(1) if version else "unknown",
         search_path=path,
-        components=_once(components),
+        components=components,
         toolkit_includes=_also_real(includes),
         system_includes=_also_real(builtin_includes(drivers[-1], environment)),
+        places=tuple(sorted({*places, *own, *map(os.path.dirname, own)})),
     )
 
 

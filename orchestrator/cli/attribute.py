@@ -15,7 +15,7 @@ from rich.table import Table
 
 from orchestrator.bench import alone
 from orchestrator.build import Result, build
-from orchestrator.build_report import failure_lines
+from orchestrator.build_report import trouble_lines
 from orchestrator.cli.build import BuildScreen
 from orchestrator.cli.completion import workload_names
 from orchestrator.cli.safe_text import one_line, visible
@@ -145,7 +145,7 @@ def _build(workspace: Workspace, names: Sequence[str], screen: BuildScreen) -> M
     built = build(workspace, names, os.environ, progress=screen.progress())
     failed = [outcome for outcome in built.outcomes if outcome.result is Result.FAILED]
     if failed:
-        lines = (line for outcome in failed for line in failure_lines(outcome))
+        lines = (line for outcome in failed for line in trouble_lines(outcome))
         raise BuildFailed(
             f"{len(failed)} of {len(names)} targets could not be built",
             details=visible("\n".join(lines)),

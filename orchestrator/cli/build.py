@@ -18,9 +18,9 @@ from orchestrator.build_report import (
     built_fields,
     closing_lines,
     command_lines,
-    failure_lines,
     opening_lines,
     outcome_line,
+    trouble_lines,
 )
 from orchestrator.cli.completion import target_names
 from orchestrator.cli.safe_text import one_line, visible
@@ -128,8 +128,8 @@ def _build(
     seconds = time.monotonic() - began
     if as_json:
         click.echo(json.dumps(built_fields(built, seconds, lock_lines, unused)))
-    for outcome in failed:
-        click.echo(visible("\n".join(failure_lines(outcome))), err=as_json)
+    for outcome in (o for o in built.outcomes if o.result in (Result.FAILED, Result.UNPROVEN)):
+        click.echo(visible("\n".join(trouble_lines(outcome))), err=as_json)
     for line in closing_lines(built, seconds, lock_lines, unused):
         screen.say(line)
     return BuildFailed.exit_code if failed else 0

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator import evidence as evidence_module
+from orchestrator.build import _NO_REBUILD
 from orchestrator.canonical import digest_bytes
 from orchestrator.digests import Unreadable
 from orchestrator.evidence import Observer
@@ -247,6 +248,25 @@ def test_what_could_not_be_followed_is_unproven(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("why", "message", "remedy"),
+    [
+        ("k.cu: no name -> write one", "k.cu: no name", "write one, then freshproof build"),
+        ("k.cu: no name", "k.cu: no name", "write it so that it can be followed, then freshproof build"),
+    ],
+)
+def test_what_could_not_be_followed_says_what_helps(tmp_path, why, message, remedy):
+    (finding,) = verdict(tmp_path, **_unfollowed(why)).findings
+    assert (finding.subject, finding.message, finding.remedy) == ("k.cu", message, remedy)
+
+
+@pytest.mark.parametrize("code", sorted(_NO_REBUILD))
+def test_where_another_build_does_not_help_the_remedy_says_what_does(tmp_path, code):
+    (finding,) = verdict(tmp_path, **REASONS[code]).findings
+    assert finding.code == code
+    assert finding.remedy != "freshproof build"
+
+
+@pytest.mark.parametrize(
     ("used", "state", "code"),
     [
         ((State.FRESH, "sha256:a"), State.FRESH, None),
@@ -278,9 +298,9 @@ def _used(state, digest="sha256:a"):
     return {"manifest": manifest, **_with_action(target=target), "used": {"o": (state, digest)}}
 
 
-def _unfollowed():
+def _unfollowed(why="k.cu: .incbin without a name"):
     manifest = recorded()
-    closure = dataclasses.replace(manifest.closure, unknown=("k.cu: .incbin without a name",))
+    closure = dataclasses.replace(manifest.closure, unknown=(why,))
     return {"manifest": dataclasses.replace(manifest, closure=closure)}
 
 

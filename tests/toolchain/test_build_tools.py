@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.build import Result
+from orchestrator.build_report import trouble_lines
 from orchestrator.errors import BuildFailed, ConfigurationError
 
 pytestmark = pytest.mark.toolchain
@@ -45,6 +46,44 @@ def test_every_tool_of_the_toolkit_is_looked_at(tree):
     assert {Path(s).resolve() for code, s in found if code == "tool-changed"} == set(swapped)
     changed = {(tree.root / s).resolve() for code, s in found if code == "input-changed"}
     assert changed == set(headers)
+
+
+def test_a_tool_that_appears_where_the_host_compiler_looks_is_used_and_seen(tree):
+    """The build asks the compiler again, and does not go by what it answered before."""
+    (tree.root / "tools").mkdir()
+    flags = f'flags = ["-Xcompiler", "-B{tree.root}/tools/"]\n'
+    tree.write("manifests/targets.toml", f"schema = 1\n{LIBRARY}{flags}")
+    assert tree.results() == {"host": "built"}
+    assert tree.results() == {"host": "fresh"}
+    for name in ("as", "ld"):
+        appeared = program(tree, name, f'exec {shutil.which(name)} "$@"')
+        assert tree.findings() == {"host": {("tool-changed", str(appeared))}}
+        assert tree.results() == {"host": "built"}
+        assert tree.findings() == {"host": set()}
+    appeared.unlink()
+    assert tree.results() == {"host": "built"}
+
+
+def test_a_compiler_that_a_script_would_rather_run_is_seen_when_it_appears(tree):
+    better, compiler = tree.root / "tools" / "better", shutil.which("g++")
+    program(tree, "g++", f'[ -x {better} ] && exec {better} "$@"\nexec {compiler} "$@"')
+    tree.write("manifests/targets.toml", f'schema = 1\n{LIBRARY}flags = ["-ccbin", "tools/g++"]\n')
+    assert tree.results() == {"host": "built"}
+    assert tree.results() == {"host": "fresh"}
+    program(tree, "better", f'exec {compiler} "$@"')
+    assert tree.findings()["host"]
+    assert tree.results() == {"host": "built"}
+    assert tree.findings() == {"host": set()}
+
+
+def test_a_library_that_appears_in_the_toolkit_is_seen(tree):
+    top = tree.own_toolkit()
+    assert tree.results("k")["k"] == "built"
+    folder = (top / "nvvm" / "libdevice").resolve()
+    assert folder.is_relative_to(tree.root.resolve())
+    (folder / "libdevice.11.bc").write_bytes(b"")
+    assert {code for code, _subject in tree.findings("k")["k"]} == {"tool-set-changed"}
+    assert tree.results("k")["k"] == "built"
 
 
 def test_libnvvm_counts_where_nvlink_compiles(tree):
@@ -341,7 +380,12 @@ def test_a_time_stamp_in_the_code_is_unproven(tree):
     tree.write("src/host.cu", 'extern "C" const char *f() { return __TIMESTAMP__; }\n')
     (outcome,) = tree.build("host").outcomes
     assert outcome.result is Result.UNPROVEN
-    assert "__TIMESTAMP__" in tree.build("host").outcomes[0].verdict.findings[0].message
+    (again,) = tree.build("host").outcomes
+    for one in (outcome, again):
+        assert one.result is Result.UNPROVEN
+        assert "__TIMESTAMP__" in one.message
+        assert one.remedy == "remove it, then freshproof build"
+    assert trouble_lines(again)[0] == "--- host is unproven, and the gate will not admit it"
 
 
 @pytest.mark.parametrize("words", ["-arch=sm_80", "-O3 -o /tmp/zz", "-dc"])
