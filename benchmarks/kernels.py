@@ -4,27 +4,26 @@
     python -m benchmarks.kernels ntt --curve bn254 --log-n 20
 
 All data is resident and random. The phase ``msm`` or ``ntt`` is the whole of it by CUDA events, from before
-the first kernel to after the last; launches are repeated from a tape, as in a proof.
+the first kernel to after the last. As in a proof, launches are recorded as graphs: here one for each phase.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from benchmarks.msm import ALL_TABLES, SCALARS, MsmWork, units
 from benchmarks.ntt import NttWork
 from prover.backends.cuda_clock import SpanClock
-from prover.backends.cuda_device import Event, checked, open_gpu
+from prover.backends.cuda_device import checked, open_gpu
+from prover.backends.cuda_graph import Graphs
 from prover.backends.cuda_module import LoadedModule
-from prover.backends.cuda_tape import Tapes, put
 from prover.backends.host_library import load_library
 from prover.loading import artifact_from_orchestrator
 from prover.params import CURVES
-from prover.phases import Span
 from prover.serving import Facts, Sampled, report_failure, serve
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class Work(Protocol):
 
     def facts(self) -> dict[str, Any]: ...
     def prepare(self) -> None: ...
-    def run(self, mark: Callable[[str], None]) -> None: ...
+    def phases(self) -> list[tuple[str, Callable[[], None]]]: ...
     def check(self) -> Check: ...
     def close(self) -> None: ...
 
@@ -57,8 +56,8 @@ class Kernels:
 
     def __init__(self, gpu: Gpu, work: Work, loaded: Sequence[Loaded]) -> None:
         self._gpu, self._work, self._loaded = gpu, work, loaded
-        self._clock, self._tapes = SpanClock(), Tapes()
-        self._marks: dict[str, Event] = {}
+        self._clock, self._graphs = SpanClock(), Graphs()
+        self._phases = work.phases()
 
     def facts(self) -> Facts:
         """What the work says of itself."""
@@ -67,38 +66,28 @@ class Kernels:
     def sample(self) -> Sampled:
         """Run the work once, and check what came of it."""
         work, clock = self._work, self._clock
-        with checked(work.name):
-            work.prepare()
-            work.stream.synchronize()
         t0_ns = time.monotonic_ns()
         clock.start(work.stream)
         with checked(work.name):
-            with clock.on_host("launch"), clock.span(work.name, work.stream, MAIN):
-                self._tapes.play(work.name, self._run)
+            with clock.on_host("launch"):
+                work.prepare()  # beside it the first launch reaches the GPU: that way is no part of the span
+                with clock.span(work.name, work.stream, MAIN):
+                    self._launch()
             with clock.on_host("wait for the GPU"):
                 work.stream.synchronize()
         t1_ns = time.monotonic_ns()
-        return Sampled(t0_ns, t1_ns, [*clock.drain(), *self._phases()], work.check())
+        return Sampled(t0_ns, t1_ns, clock.drain(), work.check())
 
     def close(self) -> None:
         """Give the memory back."""
         self._work.close()
 
-    def _run(self) -> None:
-        self._mark("")
-        self._work.run(self._mark)
-
-    def _mark(self, phase: str) -> None:
-        """A phase ends here; the same event each time, so that a tape can repeat it."""
-        event = self._marks.setdefault(phase, Event())
-        put(event.record, self._work.stream)
-
-    def _phases(self) -> list[Span]:
-        ends = [(phase, self._clock.since_epoch(event)) for phase, event in self._marks.items()]
-        return [
-            Span(phase, "cuda", start, max(start, end), MAIN)
-            for (_, start), (phase, end) in itertools.pairwise(ends)
-        ]
+    def _launch(self) -> None:
+        """Put all phases on the stream; where there are several, each with a span of its own."""
+        stream = self._work.stream
+        for name, put in self._phases:
+            with self._clock.span(name, stream, MAIN) if name else nullcontext():
+                self._graphs.play(name, put, stream)
 
 
 class Parser(argparse.ArgumentParser):

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from prover.backends.msm_plan import Group, Shape, Tuning
     from prover.params import Curve
 
+    Phases = list[tuple[str, Callable[[], None]]]
+
 ALL_TABLES = 256
 """More than any tuning asks for."""
 SCALARS = {
@@ -126,9 +128,9 @@ class MsmWork:
         """Overwrite the last result."""
         self._out.fill(0xA5, self.stream)
 
-    def run(self, mark: Callable[[str], None]) -> None:
-        """Put one MSM on the stream."""
-        self._msm.run(self._bases, self._scalars, self._workspace, self._out, self.stream, mark)
+    def phases(self) -> Phases:
+        """One MSM."""
+        return self._msm.phases(self._bases, self._scalars, self._workspace, self._out, self.stream)
 
     def check(self) -> Check:
         """The result against the sum of the products of scalars and logarithms."""

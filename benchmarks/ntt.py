@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from prover.backends.cuda_module import LoadedModule
     from prover.backends.host_library import HostLibrary
     from prover.params import Curve
+
+    Phases = list[tuple[str, Callable[[], None]]]
 
 FORWARD, ALL_THREADS = 0, 0
 """As `cuda_src/host/abi.cuh` has them."""
@@ -99,9 +102,9 @@ class NttWork:
         runtime.memcpyAsync(data.ptr, source.ptr, source.nbytes, copy, self.stream.ptr)
         self._work.fill(0xEE, self.stream)
 
-    def run(self, _mark: Callable[[str], None]) -> None:
-        """Put one transform on the stream."""
-        self._ntt.run(self.passes, self._data, self._work, 1, self.stream)
+    def phases(self) -> Phases:
+        """One transform, in one piece."""
+        return [("", partial(self._ntt.run, self.passes, self._data, self._work, 1, self.stream))]
 
     def check(self) -> Check:
         """Every output against the host library's, which was held against sums by the definition."""

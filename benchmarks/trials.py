@@ -93,8 +93,8 @@ def timed(gpu: Gpu, name: str, work: Work, repeats: int) -> str:
             if span.clock == "cuda":
                 times.setdefault(span.name, []).append((span.t1_ns - span.t0_ns) / 1e6)
     kernels.close()
-    whole, *phases = times.items()
-    median, spread = statistics.median(whole[1]), max(whole[1]) - min(whole[1])
+    whole, phases = times.pop(work.name), times.items()
+    median, spread = statistics.median(whole), max(whole) - min(whole)
     share = f"{floor_ms(facts['multiply-adds']) / median:4.0%}" if "multiply-adds" in facts else "    "
     tables = (
         f"tables {facts['tables']:2} in {facts['tables made in ms']:7.1f} ms  " if "tables" in facts else ""

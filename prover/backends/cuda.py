@@ -17,6 +17,7 @@ from orchestrator.errors import Missing
 from prover.backends import ntt_plan, residence
 from prover.backends.cuda_clock import SpanClock
 from prover.backends.cuda_device import Buffer, Event, Gpu, Memory, Pinned, Stream, checked, open_gpu
+from prover.backends.cuda_graph import Graphs
 from prover.backends.cuda_module import LoadedModule
 from prover.backends.cuda_ntt import Ntt
 from prover.backends.cuda_queries import ResidentQueries, msms_of
@@ -24,7 +25,6 @@ from prover.backends.cuda_setup import Setup
 from prover.backends.cuda_sparse import SparseProducts
 from prover.backends.cuda_staging import Staging
 from prover.backends.cuda_streamed import StreamedQueries
-from prover.backends.cuda_tape import Tapes
 from prover.backends.host_combine import HostCombine
 from prover.backends.host_setup import HostSetup
 from prover.backends.residence import QUERIES, Resident
@@ -172,7 +172,8 @@ class CudaBackend:
         """A.w and B.w."""
         key = self._loaded
         with self._on_main("sparse products"):
-            key.tapes.play("sparse", lambda: key.sparse.run(witness.buffer, key.vectors, self._stream))
+            run = partial(key.sparse.run, witness.buffer, key.vectors, self._stream)
+            key.graphs.play("sparse", run, self._stream)
         return key.vector(0), key.vector(1)
 
     def multiply(self, a: DeviceVector, b: DeviceVector) -> DeviceVector:
@@ -193,7 +194,7 @@ class CudaBackend:
         with self._on_main("ntt"):
             for data, count in runs:
                 run = partial(key.ntt.run, key.passes, data, key.work, count, self._stream)
-                key.tapes.play(("ntt", data.ptr, count), run)
+                key.graphs.play(("ntt", data.ptr, count), run, self._stream)
         return vectors
 
     def quotient(self, a: DeviceVector, b: DeviceVector, c: DeviceVector) -> DeviceVector:
@@ -333,7 +334,7 @@ class _LoadedKey:
         self._matrices = memory.allocate(matrix_bytes, "the matrices")
         self.witness_ready, self.quotient_ready = (Event(disable_timing=True) for _ in range(2))
         self.staging = Staging()
-        self.tapes = Tapes()
+        self.graphs = Graphs()
 
     def fill(self, key: ProvingKey, stream: Stream, phases: Phases) -> None:
         """Copy the key to the GPU and make tables there; the host sorts the matrices meanwhile."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orchestrator.errors import BrokenRun, Missing
-from prover.backends.cuda_tape import put
 from prover.backends.gpu_faults import FREE_IT, OUT_OF_MEMORY, gib, out_of_memory, unusable
 
 try:
@@ -178,13 +177,13 @@ class Buffer:
             raise ValueError(f"cannot copy {self.nbytes} bytes to {pinned.nbytes}")
         with checked("copy to the host"):
             kind = runtime.memcpyDeviceToHost
-            put(runtime.memcpyAsync, pinned.ctypes.data, self.ptr, self.nbytes, kind, stream.ptr, keep=pinned)
+            runtime.memcpyAsync(pinned.ctypes.data, self.ptr, self.nbytes, kind, stream.ptr)
 
     def fill(self, byte: int, stream: Stream) -> None:
         """Set every byte, ordered on the stream."""
         if self.nbytes:
             with checked("fill"):
-                put(runtime.memsetAsync, self.ptr, byte, self.nbytes, stream.ptr)
+                runtime.memsetAsync(self.ptr, byte, self.nbytes, stream.ptr)
 
 
 class Memory:

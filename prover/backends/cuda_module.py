@@ -11,7 +11,6 @@ from orchestrator.errors import Missing, Refused
 from orchestrator.loaded import check_module
 from prover.artifact import Artifact, Loaded
 from prover.backends.cuda_device import Buffer, Gpu, Module, Stream, checked, driver, fault_of, runtime
-from prover.backends.cuda_tape import put
 from prover.backends.sealed import sealed_cubin
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class Kernel:
         packed = _pack(args)
         place = (*_triple(grid), *_triple(block), shared, stream.ptr)
         with checked(f"launch of {self.name}"):
-            put(driver.launchKernel, self._function.ptr, *place, ctypes.addressof(packed[0]), 0, keep=packed)
+            driver.launchKernel(self._function.ptr, *place, ctypes.addressof(packed[0]), 0)
 
     def attribute(self, which: int) -> int:
         """A CU_FUNC_ATTRIBUTE of the kernel, such as its register count."""

@@ -8,6 +8,7 @@ and sort (`msm_sort.cuh`), pair (`msm_pair.cuh`), accumulate (`msm_accumulate.cu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -146,32 +147,24 @@ class Msm:
         threads = self._doubling_threads(n)
         return self.point_bytes * -(-n // threads) * threads
 
-    def run(
-        self,
-        bases: Bases,
-        scalars: Memory,
-        workspace: Memory,
-        out: Memory,
-        stream: Any,
-        mark: Callable[[str], None] = lambda _: None,
-    ) -> None:
+    def run(self, bases: Bases, scalars: Memory, workspace: Memory, out: Memory, stream: Any) -> None:
         """``out`` = the sum of scalars[i] * points[i], affine; n = 0 gives the identity. Returns at once.
 
         ``scalars``: n times 32 bytes, standard form, below r. ``workspace``: as `workspace_bytes` says; free
-        for others when the stream has come this far. ``mark`` is told each phase that is on the stream.
+        for others when the stream has come this far.
         """
+        for _, put in self.phases(bases, scalars, workspace, out, stream):
+            put()
+
+    def phases(
+        self, bases: Bases, scalars: Memory, workspace: Memory, out: Memory, stream: Any
+    ) -> list[tuple[str, Callable[[], None]]]:
+        """The phases of `run` by name; each, called in this order, puts itself on the stream."""
         if bases.shape.n == 0:
-            out.fill(0, stream)
-            return
+            return [("clear", partial(out.fill, 0, stream))]
         run = _Run(self, bases, workspace, stream)
-        run.sort(scalars)
-        mark("sort")
-        run.pair()
-        mark("pair")
-        run.accumulate()
-        mark("accumulate")
-        run.reduce(out)
-        mark("reduce")
+        sort, reduce = partial(run.sort, scalars), partial(run.reduce, out)
+        return [("sort", sort), ("pair", run.pair), ("accumulate", run.accumulate), ("reduce", reduce)]
 
     def _present_at(self, shape: Shape) -> int:
         return -(-self.point_bytes * shape.tables * shape.n // 256) * 256

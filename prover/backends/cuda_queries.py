@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from prover.backends import residence
 from prover.backends.cuda_device import Buffer, Event, Pinned, Stream, checked
+from prover.backends.cuda_graph import Graphs
 from prover.backends.cuda_msm import Launch, Msm
-from prover.backends.cuda_tape import Tapes
 from prover.backends.residence import QUERIES
 from prover.formats.points import decode_g1, decode_g2
 
@@ -107,7 +107,7 @@ class ResidentQueries:
         """Upload every query's points and begin to make their tables; `wait` says when they are ready."""
         self._msms = msms
         self._lanes = plan.lanes
-        self._tapes = Tapes()
+        self._graphs = Graphs()
         sizes = residence.lane_bytes(plan.shapes, plan.lanes, msms)
         self._streams = {lane: Stream(non_blocking=True) for lane in sizes}
         self._workspaces = {
@@ -160,7 +160,7 @@ class ResidentQueries:
         with clock.on_host("launch"), checked(f"msm {query}"):
             stream.wait_event(ready)
             with clock.span(f"msm {query}", stream, lane):
-                self._tapes.play((query, scalars.ptr), work)
+                self._graphs.play((query, scalars.ptr), work, stream)
             self._done[query].record(stream)
         return Pending(query, self._done[query])
 
