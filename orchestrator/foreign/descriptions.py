@@ -92,13 +92,24 @@ def _named(folder: str, argv: Sequence[str], usual: Sequence[str]) -> Iterator[s
 
 
 def _included(path: str, folder: str) -> Iterator[str]:
-    try:
-        lines = _INCLUDED.findall(Path(path).read_bytes())
-    except OSError:
-        return
-    for word in (os.fsdecode(word) for line in lines for word in line.split()):
-        if not set(word) & set("$*?%") and not word.endswith((".d", ".P")):
-            yield os.path.normpath(os.path.join(folder, word))
+    """The files that one includes, and those that they include, each once."""
+    found, queue = {path}, [path]
+    while queue:
+        try:
+            lines = _INCLUDED.findall(Path(queue.pop()).read_bytes())
+        except OSError:
+            continue
+        for word in (os.fsdecode(word) for line in lines for word in line.split()):
+            name = os.path.normpath(os.path.join(folder, word))
+            if not set(word) & set("$*?%") and not word.endswith((".d", ".P")) and name not in found:
+                found.add(name)
+                queue.append(name)
+                yield name
+
+
+def ninja_files(folder: str) -> tuple[str, ...]:
+    """The file that ninja reads in a folder, with those that it includes."""
+    return tuple(_named(folder, (), ("build.ninja",)))
 
 
 def _of_cargo(folder: str, environ: Mapping[str, str]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from orchestrator.foreign.compile_record import recorded_toolchain
 from orchestrator.foreign.contents import read_pieces
 from orchestrator.foreign.made import Build, Made, Receipt
 from orchestrator.foreign.origins import Origins
+from orchestrator.foreign.plans import acts_through
 from orchestrator.foreign.provenance import AGAIN, Unknown, chain, members_of, second_names, sources_of
 from orchestrator.foreign.receipt import look, programs, variables
 from orchestrator.foreign.sources import can_matter, is_unit
@@ -245,6 +246,7 @@ class Judge:
         """The project's other files that can matter for a step."""
         closure = self._closure_paths(made)
         steering = self._steering()
+        planned = self._changed_since_planned(made)
         for path, code, what in self._changed(made.receipt):
             if code == "file-displaced":
                 if path in closure or can_matter(path, made.listed, steering):
@@ -253,12 +255,22 @@ class Judge:
                 continue
             if path in closure or path in self.build.made:
                 continue
+            if planned is not None and path not in planned and acts_through(made.plan, path):
+                continue
             if made.listed and path in own and path not in steering:
                 continue
             joined = code == "file-appeared" and made.mode == "join" and is_unit(path)
             if can_matter(path, made.listed, steering) or (joined and not self._was_built_since(path)):
                 note = f"{self.shown(path)} {what} the recorded build"
                 yield Observation(Link.INPUTS, code, self.shown(path), "as built", None, note, AGAIN)
+
+    def _changed_since_planned(self, made: Made) -> frozenset[str] | None:
+        """Files of the project that changed since the build system was last seen to have the plan by which a
+        product was made; `None` if it was not.
+        """
+        if not made.listed or not made.planned or not isinstance(self._receipt(made.planned), Receipt):
+            return None
+        return frozenset(path for path, _code, _what in self._changed(made.planned))
 
     def _was_built_since(self, path: str) -> bool:
         """Whether a recorded build ran with the file there: what it then left alone does not need it."""

@@ -72,6 +72,10 @@ class Made:
     """What lay at this path after earlier recorded builds, the latest first."""
     before: tuple[Digest, Digest] | None = None
     """Normalised digest and device digest of the latest of them."""
+    plan: tuple[str, ...] = ()
+    """What the build system said that it runs for it: see `orchestrator.foreign.plans`."""
+    planned: Digest = ""
+    """Receipt of the latest build, of those that left it alone, after which that was still so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from orchestrator.foreign.events import Event
 from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.made import Build, Content, Made, Pairs, Receipt
 from orchestrator.foreign.outputs import TICK_NS, Output, find_outputs, vanished
+from orchestrator.foreign.plans import Planner
 from orchestrator.foreign.provenance import chain
 from orchestrator.foreign.receipt import Seen, is_below, source_root, take, variables
 from orchestrator.foreign.steps import DEVICE_TOOLS, Step, Tool
@@ -80,6 +81,7 @@ class Recorder:
             fresh = self._made(output, receipt, observed, made)
             if fresh is not None:
                 made[output.path] = replace(fresh, receipt=name, run=run_number)
+        self._plan(observed, outputs, made, name)
         lost = observed.lost
         if not any(m.content.pieces for m in made.values()):
             lost += tuple(vanished(observed.events))
@@ -96,6 +98,23 @@ class Recorder:
         self.store.write(build)
         self.digests.save()
         return build, outputs
+
+    def _plan(
+        self, observed: Observed, outputs: Sequence[Output], made: dict[str, Made], receipt: Digest
+    ) -> None:
+        """Note what the build systems would run for each product, and where that is what made it."""
+        new = {o.path: o.step for o in outputs if o.path in made}
+        old = {path: m for path, m in made.items() if m.plan and path not in new}
+        if not new and receipt == self.earlier.receipt:
+            return
+        planner = Planner(observed.events)
+        asked = [(planner.tree_of(step), path) for path, step in new.items()]
+        planner.load((*asked, *((m.plan[1], path) for path, m in old.items())))
+        for path, step in new.items():
+            made[path] = replace(made[path], plan=planner.of_step(step, path))
+        for path, m in old.items() if observed.code == 0 else ():
+            if planner.now(m.plan, path) == m.plan:
+                made[path] = replace(m, planned=receipt)
 
     def _receipt(self, observed: Observed, outputs: Sequence[Output]) -> Receipt:
         root = str(self.store.root)

@@ -90,7 +90,7 @@ class Move:
 
 def read_steps(events: Sequence[Event], exists: Callable[[str], bool]) -> tuple[Step, ...]:
     """The steps in the order in which they began. ``exists`` tells whether a file is there now."""
-    above = _ancestors(events)
+    above = ancestors(events)
     groups: dict[int, list[int]] = {}
     for number, event in enumerate(events):
         top = number if _tool(event) else None
@@ -104,8 +104,8 @@ def read_steps(events: Sequence[Event], exists: Callable[[str], bool]) -> tuple[
     return tuple(step for step in found if step is not None)
 
 
-def _ancestors(events: Sequence[Event]) -> list[int | None]:
-    """For each program the one that it took the place of, else the one that started it."""
+def ancestors(events: Sequence[Event]) -> list[int | None]:
+    """For each program the number of the one that it took the place of, else the one that started it."""
     latest: dict[int, int] = {}
     above: list[int | None] = []
     for number, event in enumerate(events):

@@ -91,7 +91,10 @@ class Store:
     def write(self, build: Build) -> None:
         """Put the record in place, and take away documents that it no longer names."""
         write_atomically(self.folder / "record.json", build_bytes(build))
-        named = {build.receipt, *(name for m in build.made.values() for name in (m.receipt, m.manifest))}
+        named = {
+            build.receipt,
+            *(name for m in build.made.values() for name in (m.receipt, m.planned, m.manifest)),
+        }
         named |= {one.manifest for one in self.read_stamps().given}
         for kind in ("receipts", "manifests"):
             for path in (self.folder / kind).glob("*.json"):
