@@ -192,6 +192,7 @@ class _Builder:
         """Keep what saves time next time."""
         self.digests.save()
         self._passed.save()
+        self._maker.directives.save()
 
     def bring_up_to_date(self, jobs: int, force: bool) -> tuple[Outcome, ...]:
         """Make what must be made, the longest ways first; outcomes in the order of the plan."""

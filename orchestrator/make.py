@@ -20,6 +20,7 @@ from orchestrator import stamp
 from orchestrator.canonical import digest_bytes
 from orchestrator.closure import ClosureReader
 from orchestrator.digests import Digests, Unreadable
+from orchestrator.directives_memory import DirectivesMemory
 from orchestrator.errors import BuildFailed, Missing
 from orchestrator.kinds import is_stamped
 from orchestrator.meanwhile import ChangedMeanwhile
@@ -65,10 +66,12 @@ class Maker:
     """Descriptor of the build lock, which commands inherit."""
     note: Callable[[str], None]
     runner: Runner = field(default_factory=Runner)
+    directives: DirectivesMemory = field(init=False)
     _closures: ClosureReader = field(init=False)
 
     def __post_init__(self) -> None:
-        self._closures = ClosureReader(self.workspace.root, self.digests)
+        self.directives = DirectivesMemory(self.workspace.cache("directives.json"))
+        self._closures = ClosureReader(self.workspace.root, self.digests, self.directives)
 
     def make(self, action: Action, means: Means) -> Manifest:
         """Run the command, once more if its inputs changed meanwhile, and record it.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,19 +10,16 @@ from pathlib import Path
 from orchestrator import manifest as manifests
 from orchestrator.closure import ClosureReader, Lists
 from orchestrator.commands import Commands, split_preprocessor
-from orchestrator.depfile import parse_nvcc
 from orchestrator.digests import Digests
+from orchestrator.directives_memory import DirectivesMemory
 from orchestrator.errors import BuildFailed, Missing
 from orchestrator.evidence import digest_tools
-from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.made import Content
-from orchestrator.foreign.outputs import TICK_NS
+from orchestrator.foreign.reads import Reads, Unclosed, tool_path
 from orchestrator.foreign.steps import Step, Tool
-from orchestrator.foreign.words import asking
 from orchestrator.meanwhile import ChangedMeanwhile
 from orchestrator.model import Absent, Action, Closure, Kind, Manifest, Product, Target, Tools
 from orchestrator.options import options_files
-from orchestrator.process import run
 from orchestrator.toolchain import (
     Nvcc,
     Toolchain,
@@ -34,19 +29,8 @@ from orchestrator.toolchain import (
     host_compiler_flags,
 )
 
-
-class Unclosed(Exception):
-    """What the compile read could not be established; the text says why."""
-
-
-def tool_path(step: Step) -> str:
-    """The name by which the step's program was run, in full: tools find their parts from it."""
-    if step.wrapper:
-        return step.wrapper
-    name = step.event.argv[0]
-    if "/" in name:
-        return os.path.join(step.event.folder, name)
-    return shutil.which(name, path=step.event.environment.get("PATH")) or step.event.program
+_NOWHERE = "//"
+"""Begins no name."""
 
 
 @dataclass(slots=True)
@@ -55,7 +39,10 @@ class CompileRecorder:
 
     digests: Digests
     """Of full paths."""
+    reads: Reads = field(default_factory=Reads)
+    directives: DirectivesMemory = field(default_factory=DirectivesMemory)
     _readers: dict[tuple[str, bool], ClosureReader] = field(default_factory=dict)
+    _last: tuple[Step, Closure] | None = None
     _toolchains: dict[object, Toolchain] = field(default_factory=dict)
     _tools: dict[Toolchain, Tools] = field(default_factory=dict)
 
@@ -95,47 +82,31 @@ class CompileRecorder:
         return self._toolchains[asked]
 
     def _closure(self, step: Step, toolchain: Toolchain) -> Closure:
+        if self._last is None or self._last[0] is not step:  # a step of several products has one closure
+            self._last = step, self._read(step, toolchain)
+        return self._last[1]
+
+    def _read(self, step: Step, toolchain: Toolchain) -> Closure:
         folder, is_host = step.event.folder, step.tool is Tool.HOST
         reader = self._readers.get((folder, is_host))
         if reader is None:
-            kind = _HostReader if is_host else ClosureReader
-            reader = self._readers[folder, is_host] = kind(Path(folder), Digests(Path(folder)))
-        with tempfile.TemporaryDirectory(prefix="freshproof-") as private:
-            names = self._names(step, private)
-            lists = Lists(None, None, f"{private}/", shared_folders=True, names=names)
-            found = reader.read(_action(step), toolchain, step.reads_ns, last=True, lists=lists)
+            kind = _HostReader if is_host else _NvccReader
+            reader = kind(Path(folder), Digests(Path(folder)), self.directives)
+            self._readers[folder, is_host] = reader
+        read = self.reads.of(step)
+        lists = Lists(None, None, read.private or _NOWHERE, shared_folders=True, names=read.names)
+        found = reader.read(_action(step), toolchain, step.reads_ns, last=True, lists=lists)
         return _full_paths(found, folder)
 
-    def _names(self, step: Step, private: str) -> tuple[str, ...]:
-        """What the compile read: the build's own list, if this compile wrote it, else asked for."""
-        if step.read is not None:
-            return step.read
-        if all(source.endswith(".s") for source in step.sources):  # no preprocessor, no list
-            return step.sources
-        partial = step.tool is Tool.HOST and "-MMD" in step.event.argv
-        if step.lists and not partial and len(step.sources) == 1 and _written_by(step.lists, step):
-            return _listed(step, step.lists)
-        names: dict[str, None] = {}
-        for number, source in enumerate(step.sources):  # several would write over each other's list
-            path = f"{private}/{number}.d"
-            others = {*step.sources} - {source}
-            argv = asking([word for word in step.event.argv if word not in others], path)
-            environment = {**dict(step.event.settings), "TMPDIR": private}
-            ended = run((tool_path(step), *argv[1:]), environment, Path(step.event.folder))
-            if ended.code:
-                said = ended.said.decode("utf-8", "replace").strip()
-                raise Unclosed(f"the compiler did not say what it reads: {said[-300:]}")
-            names.update(dict.fromkeys(_listed(step, path)))
-        return tuple(names)
 
+class _NvccReader(ClosureReader):
+    """For compiles by nvcc: their commands name sources and products as they like."""
 
-def _listed(step: Step, path: str) -> tuple[str, ...]:
-    """The names in a list. Raises `Unclosed`."""
-    parse = parse_nvcc if step.tool is Tool.NVCC else parse_rules
-    try:
-        return parse(Path(step.event.folder, path).read_bytes())
-    except (OSError, ValueError) as error:
-        raise Unclosed(f"the dependency list {path} cannot be used: {error}") from None
+    def own_names(self, action: Action) -> frozenset[str]:
+        """The words that name this compile's source and product."""
+        names = (*action.target.sources, action.target.name)
+        own = {os.path.normpath(os.path.join(self.root, name)) for name in names}
+        return frozenset(w for w in action.argv[1:] if os.path.normpath(os.path.join(self.root, w)) in own)
 
 
 class _HostReader(ClosureReader):
@@ -158,13 +129,6 @@ def _host_toolchain(step: Step) -> Toolchain:
         toolkit_includes=(),
         system_includes=builtin_includes(tool_path(step), environment),
     )
-
-
-def _written_by(path: str, step: Step) -> bool:
-    try:
-        return os.stat(path).st_mtime_ns + TICK_NS >= step.event.started_ns
-    except OSError:
-        return False
 
 
 def _action(step: Step) -> Action:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orchestrator.digests import Digests, Unreadable
+from orchestrator.directives_memory import DirectivesMemory
 from orchestrator.errors import ConfigurationError
-from orchestrator.foreign.compile_record import CompileRecorder, Unclosed
+from orchestrator.foreign.compile_record import CompileRecorder
 from orchestrator.foreign.contents import read_content, read_pieces
 from orchestrator.foreign.descriptions import asked_variables, descriptions
 from orchestrator.foreign.events import Event
@@ -18,6 +19,7 @@ from orchestrator.foreign.made import Build, Content, Made, Pairs, Receipt
 from orchestrator.foreign.outputs import TICK_NS, Output, find_outputs, vanished
 from orchestrator.foreign.plans import Planner
 from orchestrator.foreign.provenance import chain
+from orchestrator.foreign.reads import Reads, Unclosed
 from orchestrator.foreign.receipt import Seen, is_below, source_root, take, variables
 from orchestrator.foreign.steps import DEVICE_TOOLS, Step, Tool
 from orchestrator.foreign.store import Store
@@ -62,25 +64,31 @@ class Recorder:
     store: Store
     earlier: Build
     digests: Digests = field(init=False)
+    _reads: Reads = field(init=False)
+    _directives: DirectivesMemory = field(init=False)
     _compiles: CompileRecorder = field(init=False)
     _pieces: dict[str, tuple[Digest, ...]] = field(default_factory=dict)
     _contents: dict[str, Content] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.digests = Digests(Path("/"), self.store.cache("digests.json"))
-        self._compiles = CompileRecorder(self.digests)
+        self._reads = Reads()
+        self._directives = DirectivesMemory(self.store.cache("directives.json"))
+        self._compiles = CompileRecorder(self.digests, self._reads, self._directives)
 
     def record(self, observed: Observed) -> tuple[Build, tuple[Output, ...]]:
         """The record with this build in it, and what this build made."""
         outputs = find_outputs(observed.events)
-        receipt = self._receipt(observed, outputs)
-        name = self.store.write_receipt(receipt)
         made = _still_needed(self.earlier.made)
         run_number = self.earlier.run + 1
-        for output in outputs:
-            fresh = self._made(output, receipt, observed, made)
-            if fresh is not None:
-                made[output.path] = replace(fresh, receipt=name, run=run_number)
+        with self._reads:
+            self._reads.expect(output.step for output in outputs)
+            receipt = self._receipt(observed, outputs)
+            name = self.store.write_receipt(receipt)
+            for output in outputs:
+                fresh = self._made(output, receipt, observed, made)
+                if fresh is not None:
+                    made[output.path] = replace(fresh, receipt=name, run=run_number)
         self._plan(observed, outputs, made, name)
         lost = observed.lost
         if not any(m.content.pieces for m in made.values()):
@@ -97,6 +105,7 @@ class Recorder:
         )
         self.store.write(build)
         self.digests.save()
+        self._directives.save()
         return build, outputs
 
     def _plan(
