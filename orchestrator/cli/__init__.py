@@ -10,8 +10,8 @@ import importlib
 import io
 import signal
 import sys
-from collections.abc import Mapping
-from typing import NoReturn, TextIO, cast
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, TextIO, cast
 
 import click
 
@@ -123,6 +123,28 @@ def run_command(command: click.Command) -> NoReturn:
     sys.exit(code)
 
 
+class _Interruption(BaseException):
+    """An interruption that passes through click, which would add an empty line to what others read."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__()
+        self.exit_code = exit_code
+
+
+def _interruptible(invoke: Callable[[click.Context], Any]) -> Callable[[click.Context], Any]:
+    """What click runs as a command, so that an interruption is told by its exit code."""
+
+    def run(context: click.Context) -> Any:
+        try:
+            return invoke(context)
+        except KeyboardInterrupt as error:
+            if not isinstance(error, _Ended) and sys.stderr.isatty():
+                click.echo(err=True)  # the terminal shows ^C
+            raise _Interruption(error.exit_code if isinstance(error, _Ended) else INTERRUPTED) from None
+
+    return run
+
+
 class _Ended(KeyboardInterrupt):
     """A request to end, which is taken as Ctrl-C is: what was started is ended, nothing is half-written."""
 
@@ -142,8 +164,12 @@ def _exit_code(command: click.Command) -> int:
     if as_json:
         sys.stdout = cast("TextIO", output)
     given = sys.stdout
+    invoke = command.invoke
+    command.invoke = _interruptible(invoke)  # type: ignore[method-assign, assignment]
     try:
         code = command.main(standalone_mode=False)
+    except _Interruption as interruption:
+        return interruption.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt) as error:
         ended = error if isinstance(error, _Ended) else error.__cause__
         return ended.exit_code if isinstance(ended, _Ended) else INTERRUPTED
@@ -168,6 +194,7 @@ def _exit_code(command: click.Command) -> int:
         raise
     finally:
         sys.stdout = stream
+        command.invoke = invoke  # type: ignore[method-assign]
     return code if isinstance(code, int) else 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 from pathlib import Path
 
 import click
@@ -61,8 +60,6 @@ def command(
     with open_screen(as_json=as_json, bell=bell) as screen:
         session = Session(workspace, options, screen.tell, os.environ)
         screen.bind(session)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _interrupt)
         session.run()
     return 0
 
@@ -78,8 +75,3 @@ def _check_names(workspace: Workspace, targets: tuple[str, ...], bench: str) -> 
     select(project, targets)
     if bench:
         choose_workloads(project, (bench,), "")
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    """A request to end is taken as Ctrl-C is."""
-    raise KeyboardInterrupt

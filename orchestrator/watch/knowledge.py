@@ -140,9 +140,9 @@ class Knowledge:
             entry = self.observer.places.at(place)
             if entry is None:
                 if not place[1]:  # a folder itself, or anything
-                    due, moved = EVERYTHING, True
+                    due, moved = due | self._due_below(place[0]), True
                     self.observer.moved(place)
-                    files[self._show(place[0]) or "any file"] = "moved" if place[0] else "may be changed"
+                    files.setdefault(self._show(place[0]) or "any file", _how_folder(place[0]))
                 continue
             how = self._how(place, entry)
             if not entry.leaf:
@@ -158,6 +158,13 @@ class Knowledge:
         if moved:
             self.look_again()
         return Changes(due, tuple(files.items()), tuple(p for p in touched if p not in files), doubt)
+
+    def _due_below(self, folder: str) -> Due:
+        """What a folder that was moved or deleted affects: the targets that look into it or below it."""
+        folders = self.observer.places.folders.items()
+        within = [names for at, names in folders if folder and (at == folder or at.startswith(f"{folder}/"))]
+        found = frozenset().union(*(entry.names for names in within for entry in names.values()))
+        return Due(self.affected(found)) if found else EVERYTHING
 
     def _due_of(self, entry: Entry) -> Due:
         names = self.affected(entry.names)
@@ -179,7 +186,7 @@ class Knowledge:
         else:
             known, how = self._seen.get(place), "appeared"
         self._seen[place] = now
-        return "" if now == known else "gone" if now is None else how
+        return "" if now == known else "gone" if now is None else "appeared" if known is None else how
 
     def rest(self) -> None:
         """Nothing is built now: of files whose targets are as they should be, the record tells from here."""
@@ -192,6 +199,13 @@ class Knowledge:
 
     def _show(self, path: str) -> str:
         return path.removeprefix(f"{self.workspace.root}/")
+
+
+def _how_folder(folder: str) -> str:
+    """What became of a folder that is not where it was; without a name it may be any."""
+    if not folder:
+        return "may be changed"
+    return "moved" if os.path.lexists(folder) else "gone"
 
 
 def _digest(path: str) -> str | None:

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.build import Built, Outcome, Result
@@ -127,21 +127,24 @@ class Session:
     def _settle_burst(self) -> None:
         changes = self._knowledge.changes(self._gathering.release())
         self._decider.doubted(changes.doubt)
+        due = changes.due
         if self._broken and (changes.touched or changes.files):
-            changes = replace(changes, due=EVERYTHING)  # whatever was saved may be meant to mend it
-        if not changes.due:
+            due = EVERYTHING  # whatever was saved may be meant to mend it
+        if not due:
             if changes.touched or changes.files:
                 self._tell("touched", files=[*changes.touched, *(path for path, _how in changes.files)])
             return
         doing = self._decider.doing
-        orders = self._decider.changed(changes.due)
+        orders = self._decider.changed(due)
         if doing is Doing.NOTHING:
             self._open_round()
         self._tell_changes(changes, doing if any(isinstance(o, Cut) for o in orders) else Doing.NOTHING)
         self._do(orders)
 
     def _tell_changes(self, changes: Changes, cuts: Doing) -> None:
-        names = self._knowledge.names if changes.due.everything else changes.due.names
+        """What changed, and the targets that this affects: not all that are looked at to be sure."""
+        due = changes.due or changes.doubt
+        names = self._knowledge.names if due.everything else due.names
         self._tell(
             "changed",
             files=[{"path": path, "how": how} for path, how in changes.files]
@@ -359,7 +362,8 @@ class Session:
     def _end_work(self) -> None:
         """End what is at work. A second interruption does not keep this from being done."""
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
         self._builder.cut()
         if self._step is not None:
             self._step.cut()
