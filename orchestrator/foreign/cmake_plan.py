@@ -1,5 +1,6 @@
-"""What the makefiles that CMake wrote would run for each product: its own rule, its target's flags and files of
-words, and every command of the project's own that makes something for that target.
+"""What the makefiles that CMake wrote would run for each product: its own rule, its target's flags and files
+of words, and every command of the project's own that makes something for that target.
+
 What goes into a product and was made by a step of a compiler, archiver or linker has a plan of its own.
 """
 

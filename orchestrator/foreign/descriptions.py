@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from orchestrator.foreign import asked
 from orchestrator.foreign.events import Event
+from orchestrator.foreign.steps import ancestors
 from orchestrator.foreign.words import read_rustc
 
 _OF_MAKE = ("GNUmakefile", "makefile", "Makefile")
@@ -41,8 +43,8 @@ def descriptions(events: Iterable[Event], environ: Mapping[str, str]) -> tuple[s
 
 
 def asked_variables(events: Iterable[Event]) -> tuple[str, ...]:
-    """Names of the variables that Rust sources (``env!``) and build scripts (``rerun-if-env-changed``) ask
-    for, but for those that cargo sets itself.
+    """Names of the variables that Rust sources (``env!``), build scripts (``rerun-if-env-changed``, and what
+    a build.rs asks for), makefiles, ninja files and setup.py ask for, but for those that tools set.
     """
     found: set[bytes] = set()
     lists = {os.path.join(e.folder, name) for e in events if (name := _list_of_rustc(e))}
@@ -54,7 +56,66 @@ def asked_variables(events: Iterable[Event]) -> tuple[str, ...]:
         except OSError:
             continue
     names = {os.fsdecode(name) for name in found if not name.startswith(b"CARGO")}
-    return tuple(sorted(names - {"OUT_DIR"}))
+    return tuple(sorted((names - {"OUT_DIR"}).union(*_asked_in_files(events))))
+
+
+def _asked_in_files(events: Iterable[Event]) -> Iterator[set[str]]:
+    for folder, program, argv in dict.fromkeys(
+        (e.folder, os.path.basename(e.program), e.argv) for e in events
+    ):
+        if program in ("make", "gmake"):
+            texts = [_text(name) for name in _makefiles(folder, argv) if not name.endswith(_CACHE)]
+            overrides = bool({"-e", "--environment-overrides"} & set(argv))
+            yield asked.of_makefiles(texts, overrides)
+        elif program in ("ninja", "ninja-build"):
+            yield from (asked.of_ninja(_text(n)) for n in _named(folder, argv, ("build.ninja",)))
+        elif program.startswith("python"):
+            yield asked.of_python(_text(os.path.join(folder, "setup.py")))
+        elif program == "rustc" and any(word.startswith("build_script_") for word in argv):
+            yield from (
+                asked.of_build_script(_text(os.path.join(folder, w))) for w in argv if w.endswith(".rs")
+            )
+
+
+def given(events: Sequence[Event]) -> dict[str, str]:
+    """What the commands of make set, by the folder of each that no other make started."""
+    above = ancestors(events)
+    found: dict[str, set[str]] = {}
+    for number, event in enumerate(events):
+        if os.path.basename(event.program) in ("make", "gmake") and not _below_make(events, above, number):
+            words = asked.given_to_make(event.argv)
+            if words is not None:
+                found.setdefault(folder_of(event), set()).add(words)
+    return {folder: "; ".join(sorted(words)) for folder, words in found.items()}
+
+
+def _below_make(events: Sequence[Event], above: Sequence[int | None], number: int) -> bool:
+    at = above[number]
+    while at is not None:
+        if os.path.basename(events[at].program) in ("make", "gmake"):
+            return True
+        at = above[at]
+    return False
+
+
+def folder_of(event: Event) -> str:
+    """The folder in which make or ninja works, without links."""
+    folder, words = event.folder, event.argv
+    for number, word in enumerate(words):
+        if word in ("-C", "--directory") and number + 1 < len(words):
+            folder = os.path.join(folder, words[number + 1])
+        elif word.startswith("-C") and len(word) > 2:
+            folder = os.path.join(folder, word[2:])
+        elif word.startswith("--directory="):
+            folder = os.path.join(folder, word.partition("=")[2])
+    return os.path.realpath(folder)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _list_of_rustc(event: Event) -> str | None:

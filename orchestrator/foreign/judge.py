@@ -239,8 +239,20 @@ class Judge:
                 if was != is_now:
                     note = f"{name}: was {was} in the recorded build, is {is_now} now"
                     yield Observation(Link.PLAN, code, name, was, is_now, note, AGAIN)
+        yield from self._given(receipt)
         count = f"{len(receipt.variables)} variables, {len(receipt.tools)} tools"
         yield Observation(Link.PLAN, "surroundings", "build", count, count)
+
+    def _given(self, receipt: Receipt) -> Iterator[Observation]:
+        """What make was told to set when the step ran, beside what it was told last in that folder."""
+        last = self._receipt(self.build.receipt)
+        given = last.given if isinstance(last, Receipt) else {}
+        for folder, was in receipt.given.items():
+            now = given.get(folder, was)
+            if was != now:
+                words = [f"`make{f' {text}' if text else ''}`" for text in (was, now)]
+                note = f"it was made by {words[0]}, and the last build was {words[1]}"
+                yield Observation(Link.PLAN, "assignment-changed", self.shown(folder), was, now, note, AGAIN)
 
     def _project(self, made: Made, own: set[str]) -> Iterator[Observation]:
         """The project's other files that can matter for a step."""

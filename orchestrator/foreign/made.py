@@ -96,6 +96,8 @@ class Receipt:
     """Files that would describe the build and were not there."""
     displaced: tuple[str, ...] = ()
     """Files that came into their place while the build ran, with a folder that was moved: they look old."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """What commands of make set, by the folder in which each ran last."""
 
 
 @dataclass(frozen=True, slots=True)

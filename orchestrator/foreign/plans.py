@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.foreign.cmake_plan import plans as cmake_plans
-from orchestrator.foreign.descriptions import ninja_files
+from orchestrator.foreign.descriptions import folder_of, ninja_files
 from orchestrator.foreign.events import Event
 from orchestrator.foreign.ninja_plan import plans as ninja_plans
 from orchestrator.foreign.ninja_plan import read_commands
@@ -57,7 +57,7 @@ class Planner:
     def __post_init__(self) -> None:
         self._above = ancestors(self.events)
         self._numbers = {id(event): number for number, event in enumerate(self.events)}
-        self._programs = {_folder(e): e.program for e in self.events if _is_builder(e)}
+        self._programs = {folder_of(e): e.program for e in self.events if _is_builder(e)}
         self._configured = frozenset(_configured(self.events, self._programs))
 
     def load(self, trees: Iterable[tuple[str, str]]) -> None:
@@ -75,7 +75,7 @@ class Planner:
         number: int | None = self._numbers.get(id(step.event))
         while number is not None:
             if _is_builder(self.events[number]):
-                return _folder(self.events[number])
+                return folder_of(self.events[number])
             number = self._above[number]
         return ""
 
@@ -149,16 +149,6 @@ def _is_builder(event: Event) -> bool:
 def _is_inner_make(event: Event) -> bool:
     """One of the makes that the makefiles of CMake start: with a file of CMake's own."""
     return any(word.startswith("CMakeFiles/") or "/CMakeFiles/" in word for word in event.argv)
-
-
-def _folder(event: Event) -> str:
-    folder, words = event.folder, event.argv
-    for number, word in enumerate(words):
-        if word in ("-C", "--directory") and number + 1 < len(words):
-            folder = os.path.join(folder, words[number + 1])
-        elif word.startswith("-C") and len(word) > 2:
-            folder = os.path.join(folder, word[2:])
-    return os.path.realpath(folder)
 
 
 def _configured(events: Iterable[Event], trees: Iterable[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from orchestrator.directives_memory import DirectivesMemory
 from orchestrator.errors import ConfigurationError
 from orchestrator.foreign.compile_record import CompileRecorder
 from orchestrator.foreign.contents import read_content, read_pieces
-from orchestrator.foreign.descriptions import asked_variables, descriptions
+from orchestrator.foreign.descriptions import asked_variables, descriptions, given
 from orchestrator.foreign.events import Event
 from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.made import Build, Content, Made, Pairs, Receipt
@@ -22,7 +22,7 @@ from orchestrator.foreign.provenance import chain
 from orchestrator.foreign.reads import Reads, Unclosed
 from orchestrator.foreign.receipt import Seen, is_below, source_root, take, variables
 from orchestrator.foreign.steps import DEVICE_TOOLS, Step, Tool
-from orchestrator.foreign.store import Store
+from orchestrator.foreign.store import Damaged, Store
 from orchestrator.lookup import group_by_folder
 from orchestrator.meanwhile import ChangedMeanwhile, check_ways
 from orchestrator.model import Digest
@@ -139,9 +139,20 @@ class Recorder:
             )
         settled = self._described(settled, observed)
         asked = asked_variables(observed.events)
-        settled = replace(settled, asked=asked, variables=variables(observed.environ, asked))
+        settled = replace(
+            settled,
+            asked=asked,
+            variables=variables(observed.environ, asked),
+            given={**self._given_before(), **given(observed.events)},
+        )
         ran = {os.path.basename(name) for e in observed.events for name in (e.program, *e.argv[:1])}
         return replace(settled, tools={name: path for name, path in settled.tools.items() if name in ran})
+
+    def _given_before(self) -> Mapping[str, str]:
+        try:
+            return self.store.read_receipt(self.earlier.receipt).given if self.earlier.receipt else {}
+        except Damaged:
+            return {}
 
     def _described(self, receipt: Receipt, observed: Observed) -> Receipt:
         """The receipt with the files that described the build to its programs."""
