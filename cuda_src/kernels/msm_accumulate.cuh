@@ -4,11 +4,13 @@
 // work whatever the scalars are. A thread whose chunk begins inside a bucket keeps that bucket's first sum as a
 // partial; each other bucket it meets it writes itself: each bucket has one writer, the thread where it starts.
 // Then `add_partials` adds the partials of each bucket, 4 to 1 a level, so that a bucket that spans all threads takes
-// 8 levels and an ordinary one ends with the first.
+// 8 levels and an ordinary one ends with the first. In a small MSM these levels are most of a bucket's chain of additions,
+// and threads are idle: so four lanes share a point (quad.cuh).
 //
 // Cost: 8 M + 2 S an entry. Buckets without entries are not written: readers ask `starts`.
 #pragma once
 #include "msm_points.cuh"
+#include "quad.cuh"
 
 namespace freshproof {
 namespace msm {
@@ -74,14 +76,15 @@ __device__ __forceinline__ void accumulate(const Source<F>& in, const Stretches&
   *target = sum;
 }
 
-constexpr uint32_t FAN_IN = 4;  // partials that one thread adds at one level: 3 additions deep, 8 levels for 2^16
+constexpr uint32_t FAN_IN = 4;  // partials that one quad adds at one level: 3 additions deep, 8 levels for 2^16
 
-// Level with stride 1, 4, 16, ..: partials number k, k + stride, .. of a bucket (k = 1, 1 + 4 stride, ..) become one; the
-// last that is left joins the bucket's sum. A bucket that starts in thread s's chunk has partials s + 1, s + 2, ..
+// A quad for each thread that accumulated. Level with stride 1, 4, 16, ..: partials number k, k + stride, .. of a bucket
+// (k = 1, 1 + 4 stride, ..) become one; the last that is left joins the bucket's sum. A bucket that starts in thread s's
+// chunk has partials s + 1, s + 2, ..
 template <class F>
 __device__ __forceinline__ void add_partials(const Stretches& stretches, uint32_t stride, Xyzz<F>* sums,
                                              Xyzz<F>* partials, const uint32_t* partial_buckets) {
-  const uint32_t thread = global_thread();
+  const uint32_t thread = global_thread() / QUAD;
   const uint32_t bucket = partial_buckets[thread];
   if (bucket == NONE) return;
   const uint32_t chunk = stretches.chunk();
@@ -89,12 +92,14 @@ __device__ __forceinline__ void add_partials(const Stretches& stretches, uint32_
   const uint32_t run = (stretches.start(bucket + 1) - 1) / chunk - starter;  // the bucket's partials
   const uint32_t number = thread - starter - 1;
   if (number % (FAN_IN * stride) != 0 || (stride > 1 && run <= stride)) return;
-  Xyzz<F> sum = partials[thread];
-  for (uint32_t m = 1; m < FAN_IN && number + m * stride < run; ++m) add_to(sum, partials[thread + m * stride]);
+  F sum = quad_load(partials[thread]);
+  for (uint32_t m = 1; m < FAN_IN && number + m * stride < run; ++m) {
+    sum = quad_add(sum, quad_load(partials[thread + m * stride]));
+  }
   if (run <= FAN_IN * stride) {
-    add_to(sums[bucket], sum);
+    quad_store(sums[bucket], quad_add(quad_load(sums[bucket]), sum));
   } else {
-    partials[thread] = sum;
+    quad_store(partials[thread], sum);
   }
 }
 

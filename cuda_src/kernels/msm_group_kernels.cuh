@@ -47,12 +47,13 @@ extern "C" __global__ void __launch_bounds__(FRESHPROOF_ACCUMULATE_BOUNDS)
                                  partial_buckets);
 }
 
-// The same grid as msm_accumulate, once for each stride 1, 4, 16, .. below its number of threads.
+// Four times the grid of msm_accumulate, once for each stride 1, 4, 16, .. below its number of threads.
 extern "C" __global__ void __launch_bounds__(128)
     msm_add_partials(const uint32_t* starts, uint32_t buckets, uint32_t passes, uint32_t least_chunk, uint32_t stride,
                      freshproof::Xyzz<F>* sums, freshproof::Xyzz<F>* partials, const uint32_t* partial_buckets) {
-  freshproof::msm::add_partials<F>({starts, buckets, passes, freshproof::grid_threads(), least_chunk}, stride, sums,
-                                   partials, partial_buckets);
+  const uint32_t threads = freshproof::grid_threads() / freshproof::QUAD;
+  freshproof::msm::add_partials<F>({starts, buckets, passes, threads, least_chunk}, stride, sums, partials,
+                                   partial_buckets);
 }
 
 // A warp for each of the arrays * 2^(column_bits + 1) lines, in blocks of 128. See msm_reduce.cuh: sum_lines.
@@ -62,11 +63,11 @@ extern "C" __global__ void __launch_bounds__(128, 2)
   freshproof::msm::sum_lines<F>(in, starts, arrays, row_bits, column_bits, out);
 }
 
-// As msm_sum_lines, for the second round. See msm_reduce.cuh: sum_short_lines.
+// As msm_sum_lines, for short lines; `starts` may be null where all sums are there. See msm_reduce.cuh: sum_short_lines.
 extern "C" __global__ void __launch_bounds__(128)
-    msm_sum_short_lines(const freshproof::Xyzz<F>* in, uint32_t arrays, uint32_t row_bits, uint32_t column_bits,
-                        freshproof::Xyzz<F>* out) {
-  freshproof::msm::sum_short_lines<F>(in, arrays, row_bits, column_bits, out);
+    msm_sum_short_lines(const freshproof::Xyzz<F>* in, const uint32_t* starts, uint32_t arrays, uint32_t row_bits,
+                        uint32_t column_bits, freshproof::Xyzz<F>* out) {
+  freshproof::msm::sum_short_lines<F>(in, starts, arrays, row_bits, column_bits, out);
 }
 
 // A block of 256 threads a set; shared memory: 64 XYZZ points. See msm_reduce.cuh: sum_weighted.

@@ -3,7 +3,8 @@
 // With b = C row + column, sum b S_b = C sum row R_row + sum column K_column, where R and K are the sums of rows and
 // columns: plain sums, so they run in parallel and deep chains stay short. Done twice, 2^23 buckets become four
 // lists of at most 64, whose weighted sums come from suffix sums. Last, the sets' sums meet by Horner's rule with
-// `bits` doublings between them. All but the first round is short of points: there four lanes share one (quad.cuh).
+// `bits` doublings between them. All but the first round of a large MSM is short of points: there four lanes share one
+// (quad.cuh).
 //
 // Cost: 2 additions of 12 M + 2 S a bucket; about 25 additions and 20 doublings deep.
 #pragma once
@@ -38,28 +39,35 @@ __device__ __forceinline__ void sum_lines(const Xyzz<F>* in, const uint32_t* sta
   const uint32_t lane = threadIdx.x % LANES, number = global_thread() / LANES;
   const Line line = find_line(number, row_bits, column_bits);
   if (line.array >= arrays) return;
+  // Rounds of the line's own sums, then of halving the lanes: one addition in the code for both.
+  const uint32_t rounds = divide_up(line.count, LANES);
   Xyzz<F> sum = Xyzz<F>::identity();
-  for (uint32_t i = lane; i < line.count; i += LANES) {
-    const uint32_t bucket = line.first + i * line.stride;
-    if (starts[bucket] != starts[bucket + 1]) add_hot(sum, in[bucket]);
-  }
-  for (uint32_t distance = LANES / 2; distance > 0; distance /= 2) {
-    const Xyzz<F> other = shuffle_down(sum, distance);
-    if (lane < distance) add_to(sum, other);
+  for (uint32_t i = lane, distance = LANES; distance > 1; i += LANES) {
+    Xyzz<F> other = Xyzz<F>::identity();
+    if (i - lane < rounds * LANES) {
+      const uint32_t bucket = line.first + i * line.stride;
+      if (i < line.count && starts[bucket] != starts[bucket + 1]) other = in[bucket];
+    } else {
+      distance /= 2;
+      other = shuffle_down(sum, distance);
+      if (lane >= distance) other = Xyzz<F>::identity();
+    }
+    add_hot(sum, other);
   }
   if (lane == 0) out[number] = sum;
 }
 
-// As sum_lines, for lines of a few dozen sums that are all there: a warp a line, eight quads.
+// As sum_lines, for lines of a few dozen sums: a warp a line, eight quads. starts null: all sums are there.
 template <class F>
-__device__ __forceinline__ void sum_short_lines(const Xyzz<F>* in, uint32_t arrays, uint32_t row_bits,
-                                                uint32_t column_bits, Xyzz<F>* out) {
+__device__ __forceinline__ void sum_short_lines(const Xyzz<F>* in, const uint32_t* starts, uint32_t arrays,
+                                                uint32_t row_bits, uint32_t column_bits, Xyzz<F>* out) {
   const uint32_t lane = threadIdx.x % LANES, number = global_thread() / LANES;
   const Line line = find_line(number, row_bits, column_bits);
   if (line.array >= arrays) return;
   F sum = F::zero();
   for (uint32_t i = lane / QUAD; i < line.count; i += LANES / QUAD) {
-    sum = quad_add(sum, quad_load(in[line.first + i * line.stride]));
+    const uint32_t at = line.first + i * line.stride;
+    if (starts == nullptr || starts[at] != starts[at + 1]) sum = quad_add(sum, quad_load(in[at]));
   }
   for (uint32_t distance = LANES / 2; distance >= QUAD; distance /= 2) {
     const F other = shuffle_down(sum, distance);

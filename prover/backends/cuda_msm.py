@@ -37,8 +37,12 @@ PAIR_BLOCKS_AN_SM: dict[Group, int] = {"g1": 4, "g2": 2}
 """Blocks that an SM's registers hold: the bounds in ``cuda_src/kernels_msm_*.cu``."""
 ACCUMULATE_BLOCKS_AN_SM: dict[Group, int] = {"g1": 2, "g2": 2}
 COUNT_BLOCKS_AN_SM = 8
+QUAD = 4
+"""Threads that share a point (`quad.cuh`)."""
 WEIGHTED_POINTS = 64
 """Points, of four threads each, in a block that makes weighted sums (`msm_reduce.cuh`)."""
+SHORT_LINE_BITS = 6
+"""Lines of up to 2^6 buckets are summed by quads: at 2^6 a chain half as long."""
 INBOX, INBOX_BYTES = 5, 48
 """Shared memory of a thread that pairs: coordinates, and bytes beside them (`msm_pair.cuh`)."""
 
@@ -248,7 +252,7 @@ class _Run:
         self._go("msm_accumulate", threads // BLOCK, BLOCK, (*source, *stretches, *sums))
         stride = 1
         while stride < threads:
-            self._go("msm_add_partials", threads // BLOCK, BLOCK, (*stretches, _u32(stride), *sums))
+            self._go("msm_add_partials", QUAD * threads // BLOCK, BLOCK, (*stretches, _u32(stride), *sums))
             stride *= FAN_IN
 
     def reduce(self, out: Memory) -> None:
@@ -257,14 +261,15 @@ class _Run:
         first, second = s.column_bits
         rows, columns, arrays = s.bits - 1 - first, first, s.sets
         args = ("sums", "starts", _u32(arrays), _u32(rows), _u32(columns), "lines_1")
-        self._go("msm_sum_lines", self._warp_blocks(arrays << (columns + 1)), BLOCK, args)
+        lines = "msm_sum_short_lines" if first <= SHORT_LINE_BITS else "msm_sum_lines"
+        self._go(lines, self._warp_blocks(arrays << (columns + 1)), BLOCK, args)
         rows, columns, arrays = first - second, second, 2 * s.sets
-        short = ("lines_1", _u32(arrays), _u32(rows), _u32(columns), "lines_2")
+        short = ("lines_1", 0, _u32(arrays), _u32(rows), _u32(columns), "lines_2")
         self._go("msm_sum_short_lines", self._warp_blocks(arrays << (columns + 1)), BLOCK, short)
         shared = WEIGHTED_POINTS * 2 * self.msm.point_bytes
         weighted = ("lines_2", _u32(first), _u32(second), "set_sums")
-        self._go("msm_sum_weighted", s.sets, 4 * WEIGHTED_POINTS, weighted, shared)
-        self._go("msm_combine", 1, 4, ("set_sums", _u32(s.sets), _u32(s.bits), out))
+        self._go("msm_sum_weighted", s.sets, QUAD * WEIGHTED_POINTS, weighted, shared)
+        self._go("msm_combine", 1, QUAD, ("set_sums", _u32(s.sets), _u32(s.bits), out))
 
     def _warp_blocks(self, warps: int) -> int:
         return -(-warps // (BLOCK // 32))
