@@ -15,6 +15,7 @@ from rich.table import Table
 
 from orchestrator import __version__
 from orchestrator.cli import run_command
+from orchestrator.cli.terminal import error_console
 from orchestrator.errors import AnswerIsNo, BrokenRun, ConfigurationError
 from orchestrator.spans import divide
 from prover.command_line import Commands, FilePath
@@ -96,7 +97,7 @@ def prove(
 
     before = {"process start": since_process_start()}
     require_distinct({"--zkey": zkey, "--wtns": wtns, "--r1cs": r1cs}, {"--proof": proof, "--public": public})
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = error_console(markup=False)
     with all_or_none((public, proof)) as staged:
         witness = read_wtns(wtns)
         if test_blinders is not None and not all(0 <= v < witness.curve.r for v in test_blinders):
@@ -372,7 +373,7 @@ def _write_key(
 
     curve = system.curve
     trapdoor = draw_trapdoor(curve) if test_seed is None else seeded_trapdoor(curve, test_seed)
-    say = _say(Console(stderr=True, highlight=False, markup=False))
+    say = _say(error_console(markup=False))
     write_test_key(path, system, trapdoor, generator, say)
 
 

@@ -14,8 +14,15 @@ import click
 from rich.console import Console
 
 from orchestrator.audit import Audit, originals_of, search
-from orchestrator.cli.object_tables import add_row, new_table, print_table, shown
-from orchestrator.cli.terminal import FileName, items_progress, result_console
+from orchestrator.cli.terminal import (
+    FileName,
+    add_row,
+    items_progress,
+    new_table,
+    print_table,
+    result_console,
+    shown,
+)
 from orchestrator.copies import CopyState, Group
 from orchestrator.errors import AnswerIsNo, ConfigurationError, Undecided
 from orchestrator.foreign.admission import open_record

@@ -23,7 +23,7 @@ from orchestrator.build_report import (
     trouble_lines,
 )
 from orchestrator.cli.completion import target_names
-from orchestrator.cli.safe_text import one_line, visible
+from orchestrator.cli.safe_text import is_plain, one_line, visible
 from orchestrator.combination import combined
 from orchestrator.errors import BuildFailed, ConfigurationError
 from orchestrator.situation import Situation, survey
@@ -201,8 +201,7 @@ class BuildScreen:
     def _ended(self, outcome: Outcome) -> None:
         line = outcome_line(outcome, self._width)
         colors = {Result.BUILT: "green", Result.FAILED: "red", Result.UNPROVEN: "yellow"}
-        plain = "NO_COLOR" in os.environ or outcome.result not in colors
-        if plain:
+        if is_plain() or outcome.result not in colors:
             self.say(line)
         else:
             click.echo(click.style(one_line(line), fg=colors[outcome.result]), err=self._err)

@@ -13,8 +13,16 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from orchestrator.cli.object_tables import add_row, new_table, number, print_table, shown, spills
-from orchestrator.cli.terminal import FileName, bytes_progress, result_console
+from orchestrator.cli.object_tables import number, spills
+from orchestrator.cli.terminal import (
+    FileName,
+    add_row,
+    bytes_progress,
+    new_table,
+    print_table,
+    result_console,
+    shown,
+)
 from orchestrator.object_files import member_opener, open_object, reading
 from orchestrator.objects.compare import Change, Difference, Holdings, KernelChange, Memory, compare, hold
 from orchestrator.objects.demangle import demangle

@@ -12,9 +12,9 @@ import click
 from rich.console import Console
 
 from orchestrator.cli.failure import error_lines
-from orchestrator.cli.object_tables import code_table, kernel_table, print_table, ptx_table, shown
+from orchestrator.cli.object_tables import code_table, kernel_table, ptx_table
 from orchestrator.cli.safe_text import one_line
-from orchestrator.cli.terminal import FileName, bytes_progress, result_console
+from orchestrator.cli.terminal import FileName, bytes_progress, print_table, result_console, shown
 from orchestrator.errors import AnswerIsNo, FreshproofError, Undecided
 from orchestrator.foreign.origins import Origins, find_origins
 from orchestrator.object_files import member_opener, open_object, reading

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.markup import escape
-from rich.padding import Padding
 from rich.table import Table
 
-from orchestrator.cli.safe_text import one_line
+from orchestrator.cli.terminal import add_row, new_table
 from orchestrator.objects.contents import DEVICE_FORMS
 from orchestrator.objects.demangle import demangle
 from orchestrator.objects.function import Function
@@ -18,48 +15,8 @@ from orchestrator.objects.ptx import PtxEntry
 from orchestrator.objects.summary import PieceSummary
 
 UNKNOWN = "?"
-_UNBOUNDED = 100_000
 _UNLIMITED = 255
 """Registers that a thread may have at most, which ptxas notes where the source says nothing."""
-
-
-def new_table(*columns: str) -> Table:
-    """A table without frames; columns that begin with ``>`` hold numbers, aligned to the right."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        right = column.startswith(">")
-        table.add_column(
-            column.lstrip(">"), justify="right" if right else "left", no_wrap=right, overflow="fold"
-        )
-    return table
-
-
-def shown(text: object) -> str:
-    """A name as a console takes it: on one line, without markup."""
-    return escape(one_line(str(text)))
-
-
-def add_row(table: Table, *cells: str) -> None:
-    """One row of plain texts, each on one line."""
-    table.add_row(*map(shown, cells))
-
-
-def print_table(console: Console, table: Table) -> None:
-    """A table; on a terminal that is too narrow for it, one block of lines for each row."""
-    if not console.is_terminal:
-        with console.capture() as captured:
-            console.print(table)
-        console.out(*(line.rstrip() for line in captured.get().splitlines()), sep="\n", highlight=False)
-        return
-    wide = console.options.update(max_width=_UNBOUNDED)
-    if console.measure(table, options=wide).maximum <= console.width:
-        console.print(table)
-        return
-    headers = [str(column.header).strip() for column in table.columns]
-    for first, *rest in zip(*(column.cells for column in table.columns), strict=True):
-        console.print(first)
-        told = (f"{header.lower()} {cell}" for header, cell in zip(headers[1:], rest, strict=True) if cell)
-        console.print(Padding(", ".join(told), (0, 0, 0, 4)))
 
 
 def number(value: int | None) -> str:

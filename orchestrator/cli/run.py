@@ -15,9 +15,8 @@ from rich.table import Table
 
 from orchestrator.cli.behind import NOT_STARTED, CommandBehind, become, command_of, given_environment
 from orchestrator.cli.failure import error_document
-from orchestrator.cli.object_tables import new_table, print_table
 from orchestrator.cli.safe_text import one_line, visible
-from orchestrator.cli.terminal import error_console
+from orchestrator.cli.terminal import error_console, new_table, print_table
 from orchestrator.errors import FreshproofError
 from orchestrator.foreign.admission import has_targets, store_for_build
 from orchestrator.foreign.judge import Judge

@@ -1,6 +1,19 @@
-"""Text from outside on a terminal: names of files and symbols may hold control codes, which must not act."""
+"""Text on a terminal: names of files and symbols may hold control codes, which must not act, and the user may
+want none at all.
+"""
 
 from __future__ import annotations
+
+import os
+
+
+def is_plain() -> bool:
+    """Whether the output is to hold text alone, without any codes for a terminal.
+
+    NO_COLOR asks for that: it is set where a terminal's output is kept or read aloud, and bold is of no use
+    there either. A dumb terminal knows no codes.
+    """
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
 
 
 def visible(text: str) -> str:

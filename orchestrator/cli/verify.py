@@ -14,9 +14,8 @@ import click
 from rich.table import Table
 
 from orchestrator.cli.completion import target_and_product_names
-from orchestrator.cli.object_tables import add_row, new_table, print_table, shown
 from orchestrator.cli.safe_text import one_line
-from orchestrator.cli.terminal import items_progress, result_console
+from orchestrator.cli.terminal import add_row, items_progress, new_table, print_table, result_console, shown
 from orchestrator.errors import AnswerIsNo, ConfigurationError, Refused
 from orchestrator.foreign.admission import (
     Checked,

@@ -1,4 +1,7 @@
-"""What a watch shows: lines and the present state on a terminal, plain lines elsewhere, or JSON documents."""
+"""What a watch shows: lines and the present state on a terminal, plain lines elsewhere, or JSON documents.
+
+On a terminal that is to get no codes, the lines are plain too; keys are heard on every terminal.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from orchestrator.cli.safe_text import visible
+from orchestrator.cli.safe_text import is_plain, visible
 from orchestrator.watch.session import Session
 from orchestrator.watch.words import lines_of, watching_text
 
@@ -46,9 +49,12 @@ def open_screen(*, as_json: bool, bell: bool) -> Iterator[Screen]:
     """The screen that suits: JSON if asked for, live on a terminal, else plain lines."""
     if as_json:
         yield _Json()
-    elif sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+    elif sys.stdout.isatty() and os.environ.get("TERM") and not is_plain():
         with _LiveScreen(bell).shown() as screen:
             yield screen
+    elif sys.stdout.isatty():
+        with _keys_at_once(), _Keys() as keys:
+            yield _Plain(bell, keys)
     else:
         yield _Plain(bell)
 
@@ -65,10 +71,13 @@ class _Json:
 
 
 class _Plain:
-    """Lines without colours, at once."""
+    """Lines without colours, at once; on a terminal with ``keys``."""
 
-    def __init__(self, bell: bool) -> None:
+    def __init__(self, bell: bool, keys: _Keys | None = None) -> None:
         self._bell = bell
+        self._keys = keys
+        if keys is not None:
+            click.echo(_KEYS)
 
     def tell(self, event: dict[str, Any]) -> None:
         for _style, text in lines_of(event):
@@ -80,7 +89,42 @@ class _Plain:
         sys.stdout.flush()
 
     def bind(self, session: Session) -> None:
-        """Lines are for reading."""
+        """Lines alone are for reading."""
+        if self._keys is not None:
+            self._keys.bind(session)
+
+
+class _Keys:
+    """Takes the keyboard's orders to a session, for as long as this terminal listens to this process."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+
+    def __enter__(self) -> _Keys:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._ended.set()
+
+    def bind(self, session: Session) -> None:
+        """Begin, if standard input is a terminal."""
+        if sys.stdin.isatty():
+            threading.Thread(target=self._read, args=(session,), daemon=True).start()
+
+    def _read(self, session: Session) -> None:
+        while not self._ended.is_set():
+            if not _in_foreground():
+                time.sleep(0.5)
+                continue
+            if not select.select([0], [], [], 0.5)[0]:
+                continue
+            key = os.read(0, 1)
+            if not key:
+                return
+            if key in (b"\n", b"\r", b"r"):
+                session.inbox.put(session.look_at_everything)
+            elif key == b"q":
+                session.inbox.put(session.stop)
 
 
 class _LiveScreen:
@@ -96,13 +140,14 @@ class _LiveScreen:
         """The last that the step said of its progress."""
         self._state = Text("starting")
         self._session: Session | None = None
+        self._keys = _Keys()
         self._busy = threading.Event()
         self._ended = threading.Event()
 
     @contextmanager
     def shown(self) -> Iterator[_LiveScreen]:
         """Show it; the terminal is left as it was found."""
-        with _keys_at_once(), self._live:
+        with _keys_at_once(), self._keys, self._live:
             ticks = threading.Thread(target=self._tick, daemon=True)
             ticks.start()
             before = signal.signal(signal.SIGWINCH, self._resized)
@@ -116,9 +161,7 @@ class _LiveScreen:
 
     def bind(self, session: Session) -> None:
         self._session = session
-        if not sys.stdin.isatty():
-            return
-        threading.Thread(target=self._read_keys, daemon=True).start()
+        self._keys.bind(session)
 
     def tell(self, event: dict[str, Any]) -> None:
         for style, text in lines_of(event):
@@ -178,23 +221,6 @@ class _LiveScreen:
     def _resized(self, _number: int, _frame: object) -> None:
         if self._session is not None:
             self._session.inbox.put(self._draw)
-
-    def _read_keys(self) -> None:
-        """Keys, for as long as this terminal listens to this process."""
-        session = self._session
-        while session is not None and not self._ended.is_set():
-            if not _in_foreground():
-                time.sleep(0.5)
-                continue
-            if not select.select([0], [], [], 0.5)[0]:
-                continue
-            key = os.read(0, 1)
-            if not key:
-                return
-            if key in (b"\n", b"\r", b"r"):
-                session.inbox.put(session.look_at_everything)
-            elif key == b"q":
-                session.inbox.put(session.stop)
 
 
 def _in_foreground() -> bool:

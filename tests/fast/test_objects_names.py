@@ -16,7 +16,8 @@ from rich.console import Console
 import orchestrator.cli.gate as gate_module
 import orchestrator.cli.verify as verify_module
 from orchestrator.cli import cli
-from orchestrator.cli.object_tables import kernel_table, print_table
+from orchestrator.cli.object_tables import kernel_table
+from orchestrator.cli.terminal import print_table
 from orchestrator.model import Admission, Finding, Link, State, Verdict
 from orchestrator.objects.demangle import demangle, longest_text
 from orchestrator.objects.summary import summarize

@@ -151,13 +151,18 @@ def test_stopped_and_continued_it_goes_on(tree, terminal):
     assert one.code() == 130
 
 
-def test_colours_can_be_refused(tree, terminal):
+@pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+def test_codes_can_be_refused_and_keys_are_heard_all_the_same(tree, terminal, variables):
     it = tree(1, 1)
-    one = terminal(it.root, path=it.path, NO_COLOR="1")
+    one = terminal(it.root, path=it.path, **variables)
     one.until("done in")
-    assert not re.search(r"\x1b\[[0-9;]*3[0-7][0-9;]*m", one.said)
+    one.until("Enter or r: look at everything, q: quit")
+    at = len(one.said)
+    one.press(b"r")
+    one.until("nothing to build", at)
     one.press(b"q")
     assert one.code() == 0
+    assert "\x1b" not in one.said
 
 
 def test_a_terminal_that_is_closed_ends_it(tree, terminal):
