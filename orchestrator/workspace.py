@@ -104,7 +104,9 @@ def find_root(start: Path) -> Path:
                 raise ConfigurationError(f"the project's folder {str(folder)!r} {reason}", remedy="rename it")
             return folder
     raise ConfigurationError(
-        f"no {FILE} in {start} or above it", remedy="go to the project's folder, or write the file"
+        f"no {FILE} in {start} or above it",
+        remedy="go to the project's folder, write the file (`freshproof init` does), "
+        "or build behind `freshproof run --`",
     )
 
 

@@ -47,6 +47,16 @@ def find_outputs(events: Sequence[Event]) -> tuple[Output, ...]:
     return tuple(outputs.values())
 
 
+def failed_compiles(events: Sequence[Event]) -> tuple[tuple[str, str], ...]:
+    """Sources of compiles of nvcc that failed, and how; not those that were compiled after all."""
+    ended: dict[str, str] = {}
+    for step in read_steps(events, os.path.exists):
+        if step.tool is Tool.NVCC and not any(PROBE.search(path) for path in step.outputs):
+            for source in step.sources:
+                ended[os.path.normpath(os.path.join(step.event.folder, source))] = step.ended_badly
+    return tuple((source, how) for source, how in ended.items() if how)
+
+
 def vanished(events: Sequence[Event]) -> Iterable[str]:
     """What compiles of nvcc made that is nowhere now, in words."""
     moves = read_moves(events, os.path.isdir)

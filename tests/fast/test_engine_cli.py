@@ -143,7 +143,7 @@ def test_a_shell_is_offered_targets_and_workloads(tmp_path, typed_so_far, offere
     assert {line.removeprefix("plain,") for line in done.stdout.split()} == offered
 
 
-INTERNAL = {"action", "recipe", "foreign"}
+INTERNAL = {"action", "recipe", "foreign", "stamps", "step"}
 """Documents of which only the digest is kept, and the tool's own notes on builds by other systems."""
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.freshness import judge
-from orchestrator.model import Evidence, Link, Observation
+from orchestrator.model import Evidence, Finding, Link, Observation, State, Verdict
 from orchestrator.verdict_report import verdict_lines
 
 
@@ -37,3 +37,14 @@ def test_what_several_have_in_common_is_told_once_with_the_names_of_all():
     assert "    of       prog, libk.so, libk.a" in said
     assert sum("prog: other bytes" in line for line in said) == 1
     assert said[-2:] == ["libk.a: stale", "  1 finding told above, of prog"]
+
+
+def test_findings_with_one_remedy_in_a_row_have_it_once_after_the_last():
+    remedies = ["build", "build", "restart", "build"]
+    findings = tuple(
+        Finding(State.STALE, Link.INPUTS, "input-changed", f"{i}.cuh", "a", "b", f"{i}.cuh changed", remedy)
+        for i, remedy in enumerate(remedies)
+    )
+    lines = verdict_lines([Verdict("k", State.STALE, findings, ())])
+    assert [line.strip() for line in lines if "->" in line] == ["-> build", "-> restart", "-> build"]
+    assert lines.index("  inputs: 1.cuh changed") < lines.index("    -> build")
