@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 
 from orchestrator.lookup import read_directives
@@ -18,6 +19,8 @@ _MAIN = re.compile(r"\bint\s+main\s*\(")
 _ATTRIBUTE = r"(?:__\w+__\s*(?:\([^)]*\)\s*)?)*"
 _KERNEL = re.compile(rf"__global__\s+{_ATTRIBUTE}void\s+{_ATTRIBUTE}(\w+)")
 _C_KERNEL = re.compile(r'extern\s+"C"\s+' + _KERNEL.pattern)
+_LONGEST = 90
+"""Characters of a name, with room for a number behind it."""
 _LAUNCH = re.compile(r"<<<")
 
 
@@ -65,18 +68,32 @@ def _target(path: str, text: str, files: set[str], taken: set[str]) -> list[str]
 
 
 def _name(path: str, taken: set[str]) -> str:
-    """The shortest end of the path that is a name of its own."""
+    """The shortest end of the path that is a name of its own, else one with a number."""
     parts = posixpath.splitext(path)[0].split("/")
+    name = ""
     for count in range(1, len(parts) + 1):
-        name = re.sub(r"[^A-Za-z0-9_-]+", "-", "-".join(parts[-count:])).lstrip("_-") or "target"
-        if unit_of(name) not in taken:
+        name = _allowed("-".join(parts[-count:]))
+        if name and unit_of(name) not in taken:
             taken.add(unit_of(name))
             return name
-    number = 2
+    name, number = (name, 2) if name else ("target", 1)
     while unit_of(f"{name}-{number}") in taken:
         number += 1
     taken.add(unit_of(f"{name}-{number}"))
     return f"{name}-{number}"
+
+
+_LETTERS = {"ß": "ss", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O"} | {
+    "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "þ": "th", "Þ": "Th", "ð": "d", "µ": "u",
+}  # fmt: skip
+"""Letters that Unicode does not take apart into a plain one and its marks."""
+
+
+def _allowed(text: str) -> str:
+    """What a target's name may hold of ``text``, letters without their marks; perhaps nothing."""
+    apart = unicodedata.normalize("NFKD", "".join(_LETTERS.get(c, c) for c in text))
+    bare = "".join(c for c in apart if not unicodedata.combining(c))
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", bare).strip("-").lstrip("_-")[:_LONGEST]
 
 
 def _include_folders(path: str, text: str, files: set[str]) -> list[str]:

@@ -48,6 +48,25 @@ def test_equal_names_in_different_folders_stay_apart():
     assert len({t.name for t in found.values()}) == 4
 
 
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["ü.cu"], ["u"]),
+        (["u.cu", "û.cu", "ü.cu"], ["u", "u-2", "u-3"]),
+        (["Größe_ﬁn.cu"], ["Grosse_fin"]),
+        (["u\u0308ber.cu"], ["uber"]),
+        (["msm-核.cu"], ["msm"]),
+        (["核.cu", "心.cu"], ["target-2", "target-1"]),
+        (["src/核.cu", "src/心.cu", "target-1.cu"], ["src-2", "src", "target-1"]),
+        (["_a_.cu"], ["a_"]),
+        ([f"{'x' * 200}.cu", f"{'x' * 201}.cu"], ["x" * 90, f"{'x' * 90}-2"]),
+    ],
+)
+def test_names_keep_what_they_can_of_the_files(paths, names):
+    found = targets(dict.fromkeys(paths, ""))
+    assert [found[path].name for path in paths] == names
+
+
 @given(
     st.dictionaries(
         st.text(st.characters(exclude_characters="\0/", codec="utf-8"), min_size=1).map(lambda n: f"{n}.cu"),
