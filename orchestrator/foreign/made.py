@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from orchestrator.canonical import encode, seal, unseal
+from orchestrator.canonical import encode, parse_json, seal, unseal
 from orchestrator.foreign.steps import Tool
 from orchestrator.model import Absent, Digest
 
@@ -152,6 +151,6 @@ def receipt_bytes(receipt: Receipt) -> bytes:
 def read_receipt(data: bytes) -> Receipt:
     """Raises `ValueError` for anything that `receipt_bytes` does not write."""
     try:
-        return Receipt(**{name: _frozen(value) for name, value in json.loads(data).items()})
+        return Receipt(**{name: _frozen(value) for name, value in parse_json(data).items()})
     except (TypeError, AttributeError) as error:
         raise ValueError(f"not a receipt: {error}") from None
