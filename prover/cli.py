@@ -108,7 +108,8 @@ def prove(
         find_artifact = gated(backend, witness.curve)
         before["gate"] = time.monotonic_ns() - start_ns
         budget = _bytes(gpu_memory)
-        with Session.open(zkey, backend, find_artifact, _say(console), budget, witness) as session:
+        opening = Session.open(zkey, backend, find_artifact, _say(console), budget, witness, once=True)
+        with opening as session:
             outcome = session.prove(witness, test_blinders)
         _require_valid(outcome)
         write_text(staged[public], public_json(outcome.public))

@@ -31,11 +31,12 @@ _BUILD = "freshproof build"
 
 
 def open_backend(
-    name: str, curve: Curve, find_artifact: FindArtifact, gpu_memory: int | None = None
+    name: str, curve: Curve, find_artifact: FindArtifact, gpu_memory: int | None = None, *, once: bool = False
 ) -> Backend:
     """The backend asked for, its code loaded. Raises `Missing` or `Refused`; never falls back.
 
     ``gpu_memory``: bytes of the GPU to use at most; `ConfigurationError` for a backend that uses none.
+    ``once``: a key will serve one proof, so it is made ready for nothing more.
     """
     if gpu_memory is not None and name != "cuda":
         raise ConfigurationError(f"the {name} backend uses no GPU memory", remedy="leave --gpu-memory out")
@@ -52,7 +53,7 @@ def open_backend(
         from prover.backends.cuda import CudaBackend, open_gpu
 
         gpu = open_gpu()  # without a GPU, that is the news, and not what the gate says of the cubins
-        cuda: Backend = CudaBackend(gpu, curve, find_artifact, gpu_memory)
+        cuda: Backend = CudaBackend(gpu, curve, find_artifact, gpu_memory, once=once)
         return cuda
     raise ConfigurationError(f"no backend {name!r}", remedy=f"choose one of {', '.join(BACKENDS)}")
 

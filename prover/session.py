@@ -73,10 +73,13 @@ class Session:
         say: Callable[[str], None],
         gpu_memory: int | None = None,
         witness: Witness | None = None,
+        *,
+        once: bool = False,
     ) -> Session:
         """Read a key, check every point of it, and make it resident.
 
-        A ``witness`` that is meant for it is held against it first: the rest takes time.
+        A ``witness`` that is meant for it is held against it first: the rest takes time. ``once``: as
+        `open_backend` has it.
         Raises `MalformedFile` for anything wrong with the key, and what `open_backend` raises.
         """
         phases, t0_ns = Phases(), time.monotonic_ns()
@@ -88,7 +91,7 @@ class Session:
         with phases.span("verification key"):
             checker = Checker.of_key(key)
         with phases.span("code loaded"):
-            backend = open_backend(backend_name, key.curve, find_artifact, gpu_memory)
+            backend = open_backend(backend_name, key.curve, find_artifact, gpu_memory, once=once)
         for entry in backend.loaded:
             say(f"{entry.target}: loaded, {entry.how}, {entry.digest}")
         backend.phases = phases

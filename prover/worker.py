@@ -34,7 +34,7 @@ class Job:
     gpu_memory: int | None = None
     """Bytes of the GPU to use at most."""
     cold: bool = False
-    """Each sample begins with the key file; else the key is loaded once, before the first."""
+    """Each sample begins with the key file, as `groth16 prove` does; else the key is loaded once, before."""
 
 
 class Proofs:
@@ -87,7 +87,8 @@ class Proofs:
 
     def _open(self, witness: Witness) -> Session:
         job = self._job
-        return Session.open(job.zkey, job.backend, artifact_from_orchestrator, _say, job.gpu_memory, witness)
+        find, once = artifact_from_orchestrator, job.cold
+        return Session.open(job.zkey, job.backend, find, _say, job.gpu_memory, witness, once=once)
 
 
 def _say(text: str) -> None:

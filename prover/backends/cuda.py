@@ -91,15 +91,18 @@ class CudaBackend:
         curve: Curve,
         find_artifact: Callable[[str], Artifact],
         memory_limit: int | None = None,
+        *,
+        once: bool = False,
     ) -> None:
         """Load the modules. Raises `Missing` and `Refused` as `LoadedModule.load` does.
 
-        ``memory_limit``: bytes of the GPU to use at most, the driver's own included.
+        ``memory_limit``: bytes of the GPU to use at most, the driver's own included. ``once``: a key is
+        loaded for one proof, so no tables are made.
         """
         self.curve = curve
         self.phases = Phases()
         self.device: dict[str, Any] | None = gpu.as_json()
-        self._gpu = gpu
+        self._gpu, self._tables = gpu, not once
         *cubins, library = targets(curve)
         self._modules = {t: LoadedModule.load(gpu, find_artifact(t)) for t in cubins}
         self._combine = HostCombine(curve, find_artifact(library))
@@ -127,9 +130,8 @@ class CudaBackend:
         msms = msms_of(self._gpu, self.curve, groups)
         try:
             with checked("loading the key"):
-                self._key = _LoadedKey(
-                    key, self._module("fr"), msms, self._memory, self._stream, self._combine
-                )
+                modules = (self._module("fr"), msms)
+                self._key = _LoadedKey(key, *modules, self._memory, self._stream, self._combine, self._tables)
                 self._key.fill(key, self._stream, self.phases)
         except BaseException:
             self._key = None
@@ -312,6 +314,7 @@ class _LoadedKey:
         memory: Memory,
         stream: Stream,
         combine: HostCombine,
+        tables: bool,
     ) -> None:
         """Decide what goes where, or raise `Missing` with need and have; nothing is allocated before."""
         if key.log_domain > ntt_plan.MAX_LOG_N:
@@ -325,7 +328,8 @@ class _LoadedKey:
         field_bytes = 2 * vector_bytes + key.n_vars * SCALAR_BYTES + matrix_bytes + Ntt.need(self.passes)
         memory.require(field_bytes + HEADROOM, f"the matrices and transforms of {key.file.path.name}")
         counts = {query: len(getattr(key, query)) for query in QUERIES}
-        self.plan = residence.plan(counts, msms, memory.free_bytes() - field_bytes - HEADROOM)
+        room = memory.free_bytes() - field_bytes - HEADROOM
+        self.plan = residence.plan(counts, msms, room, tables=tables)
         self._module, self._msms, self._memory, self._combine = module, msms, memory, combine
         self.ntt = Ntt(module, key.curve, key.log_domain, memory, stream)
         self.witness = memory.allocate(key.n_vars * SCALAR_BYTES, "the witness")

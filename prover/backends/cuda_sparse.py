@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from prover.backends.cuda_staging import Staging
     from prover.backends.sparse_plan import CompressedRows
 
-from prover.backends.sparse_plan import ALIGNMENT, ARRAYS, ROW_LIMIT
+from prover.backends.sparse_plan import ALIGNMENT, ARRAYS, ROW_LIMIT, Column
 from prover.params import SCALAR_BYTES
 
 BLOCK = 128
@@ -40,7 +40,8 @@ class SparseProducts:
         for name in ARRAYS:
             array = getattr(rows, name)
             self._at[name] = room.part(end, array.nbytes)
-            staging.upload(array, self._at[name], stream)
+            upload = staging.upload_made if isinstance(array, Column) else staging.upload
+            upload(array, self._at[name], stream)
             end += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
         self._partials = room.part(end, SCALAR_BYTES * self._segments)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -26,6 +26,15 @@ THREADS = 8
 """With 16 threads on 16 processors: 41 GB/s."""
 LEAST_PIECE = 1 << 20
 """Small arrays are cut finer, so that every thread has a part."""
+
+
+class Made(Protocol):
+    """Bytes that are made piece by piece."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def fill(self, start: int, out: NDArray[np.uint8]) -> None: ...
 
 
 class Staging:
@@ -65,6 +74,19 @@ class Staging:
             filling.append((copied, number, start, piece.nbytes))
         while filling:
             send_oldest()
+
+    def upload_made(self, made: Made, target: Buffer, stream: Stream) -> None:
+        """As `upload`, of bytes that this thread makes in the slots."""
+        if made.nbytes > target.nbytes:
+            raise ValueError(f"cannot upload {made.nbytes} bytes into a buffer of {target.nbytes}")
+        for count, start in enumerate(range(0, made.nbytes, SLOT_BYTES)):
+            slot = self._slots[count % SLOTS][: min(SLOT_BYTES, made.nbytes - start)]
+            with checked("upload"):
+                self._emptied[count % SLOTS].synchronize()
+            made.fill(start, slot)
+            target.part(start, len(slot)).upload(slot, stream)
+            with checked("upload"):
+                self._emptied[count % SLOTS].record(stream)
 
     def scrub(self) -> None:
         """Overwrite what the slots held; no upload is under way."""

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prover.formats.zkey import COEF, entry_values
+from prover.formats.zkey import COEF_ROWS
 from prover.params import SCALAR_BYTES
-from prover.scalars import take
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,16 +34,37 @@ ARRAYS = (
 """What goes to the GPU, in this order; a partial sum a segment follows."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One field of a key's entries, sorted. Never whole: fresh memory for it takes longer than sorting."""
+
+    items: NDArray[Any]
+    """As the key has them, other fields between them."""
+    order: NDArray[np.int64] | None
+    """Which of them come one after the other; ``None``: as they are."""
+
+    @property
+    def nbytes(self) -> int:
+        """Of all, side by side."""
+        return len(self.items) * self.items.dtype.itemsize
+
+    def fill(self, start: int, out: NDArray[np.uint8]) -> None:
+        """Bytes ``start`` and on, as many as ``out`` takes: whole items."""
+        size = self.items.dtype.itemsize
+        which = slice(start // size, (start + len(out)) // size)
+        out.view(self.items.dtype)[:] = self.items[which if self.order is None else self.order[which]]
+
+
 @dataclass(frozen=True, slots=True)
 class CompressedRows:
     """Both matrices. Row m's entries are starts[m] .. starts[m + 1] - 1."""
 
     starts: NDArray[np.uint32]
     """(2n + 1,)"""
-    wires: NDArray[np.uint32]
-    """(entries,)"""
-    values: NDArray[np.uint8]
-    """(entries, 32): coefficient * R^2 mod r, as in the key."""
+    wires: Column
+    """(entries,): uint32"""
+    values: Column
+    """(entries,) of 32 bytes: coefficient * R^2 mod r, as in the key."""
     long_rows: NDArray[np.uint32]
     """The rows of more than `ROW_LIMIT` entries."""
     first_segments: NDArray[np.uint32]
@@ -70,10 +90,7 @@ def most_bytes(entries: int, n: int) -> int:
 def compressed_rows(coefs: NDArray[Any], n: int) -> CompressedRows:
     """Sort a key's entries by row. Rows are below n, as `read_zkey` has checked; keys are mostly sorted."""
     rows = coefs["constraint"].astype(np.int64) * 2 + coefs["matrix"]
-    if np.any(rows[1:] < rows[:-1]):
-        order = np.argsort(rows, kind="stable")
-        whole = np.ascontiguousarray(coefs).view(np.uint8).reshape(-1, COEF.itemsize)
-        coefs, rows = take(whole, order).reshape(-1).view(COEF), rows[order]
+    order = np.argsort(rows, kind="stable") if np.any(rows[1:] < rows[:-1]) else None
     starts = np.zeros(2 * n + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=2 * n), out=starts[1:])
     lengths = np.diff(starts)
@@ -86,8 +103,8 @@ def compressed_rows(coefs: NDArray[Any], n: int) -> CompressedRows:
     row_ends = np.repeat(starts[long_rows + 1], counts)
     return CompressedRows(
         starts=starts.astype(np.uint32),
-        wires=np.ascontiguousarray(coefs["wire"]),
-        values=entry_values(coefs),
+        wires=Column(coefs["wire"], order),
+        values=Column(coefs.view(COEF_ROWS)["value"], order),
         long_rows=long_rows.astype(np.uint32),
         first_segments=first.astype(np.uint32),
         segment_starts=segment_starts.astype(np.uint32),

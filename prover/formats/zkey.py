@@ -54,7 +54,7 @@ COEF = np.dtype([("matrix", "<u4"), ("constraint", "<u4"), ("wire", "<u4"), ("va
 """One matrix entry: matrix 0 = A, 1 = B; value = coefficient * R^2 mod r ("double Montgomery"), so that one
 Montgomery multiplication by a standard-form witness word gives coefficient * wire in Montgomery form."""
 
-_COEF_ROWS = np.dtype([*COEF.descr[:3], ("value", f"V{SCALAR_BYTES}")])
+COEF_ROWS = np.dtype([*COEF.descr[:3], ("value", f"V{SCALAR_BYTES}")])
 """`COEF` with its value as one item: NumPy copies that many times sooner than bytes."""
 
 
@@ -65,14 +65,8 @@ def entries_of(
     entries = np.empty(len(constraints), COEF)
     entries["matrix"], entries["constraint"], entries["wire"] = matrix, constraints, wires
     rows = np.ascontiguousarray(values).view(f"V{SCALAR_BYTES}").reshape(-1)
-    entries.view(_COEF_ROWS)["value"] = rows
+    entries.view(COEF_ROWS)["value"] = rows
     return entries
-
-
-def entry_values(entries: NDArray[Any]) -> NDArray[np.uint8]:
-    """The values of entries without the gaps between them, (n, 32)."""
-    rows = np.ascontiguousarray(entries.view(_COEF_ROWS)["value"])
-    return rows.view(np.uint8).reshape(-1, SCALAR_BYTES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -85,6 +85,7 @@ def test_synthetic_circuits_prove_and_check(synthetic, backend, curve, n_constra
     wrong = witness.copy()
     wrong[-1, 0] ^= 1
     assert not checker.check(groth16.prove(key, wrong, R, S, cuda), public).valid
+    assert groth16.prove(key, witness, R, S, cuda) == proof, "launched from graphs, it differs"
 
 
 @pytest.mark.parametrize("log_piece", [4, 7, 22])
@@ -125,6 +126,21 @@ def test_fewer_tables_for_less_memory_give_the_same_proof(synthetic, gpu, find_a
         seen.add(small.arrangement["points"])
         small.close()
     assert len(seen) > 2
+
+
+def test_a_key_for_one_proof_has_no_tables(synthetic, gpu, find_artifact, backend, curve):
+    from prover.backends.cuda import CudaBackend
+
+    key, witness = synthetic(5000)
+    cuda = backend(curve)
+    cuda.load(key)
+    single = CudaBackend(gpu, curve, find_artifact, once=True)
+    single.load(key)
+    assert single.arrangement["points"] == "resident, no tables"
+    assert single._memory.used < cuda._memory.used
+    for _ in range(3):
+        assert groth16.prove(key, witness, R, S, single) == groth16.prove(key, witness, R, S, cuda)
+    single.close()
 
 
 def test_a_witness_in_page_locked_memory_is_taken_from_there(synthetic, backend, curve):

@@ -84,6 +84,25 @@ def test_every_byte_arrives_once_the_stream_has(staging, nbytes):
     assert np.array_equal(target.memory, source)
 
 
+@pytest.mark.parametrize("nbytes", [0, 64, 65, 192, 193, 1000])
+def test_what_is_made_piece_by_piece_arrives_whole(staging, nbytes):
+    data = np.random.default_rng(nbytes).integers(0, 256, nbytes, np.uint8)
+
+    class Made:
+        def __init__(self) -> None:
+            self.nbytes, self.starts = nbytes, []
+
+        def fill(self, start, out):
+            self.starts.append(start)
+            out[:] = data[start : start + len(out)]
+
+    target, stream, made = Buffer(np.zeros(nbytes, np.uint8)), Transfers(), Made()
+    staging.upload_made(made, target, stream)
+    stream.run(len(stream.queued))
+    assert np.array_equal(target.memory, data)
+    assert made.starts == list(range(0, nbytes, 64))
+
+
 def test_uploads_one_after_the_other_do_not_mix(staging):
     stream = Transfers()
     arrays = [np.full(150, value, np.uint8) for value in (1, 2, 3)]
@@ -103,8 +122,10 @@ def test_rows_of_a_table_go_as_bytes(staging):
 
 
 def test_too_much_is_refused(staging):
-    with pytest.raises(ValueError, match="151 bytes"):
-        staging.upload(np.zeros(151, np.uint8), Buffer(np.zeros(150, np.uint8)), Transfers())
+    too_much, room = np.zeros(151, np.uint8), Buffer(np.zeros(150, np.uint8))
+    for upload in (staging.upload, staging.upload_made):
+        with pytest.raises(ValueError, match="151 bytes"):
+            upload(too_much, room, Transfers())
 
 
 def test_scrubbing_leaves_nothing(staging):

@@ -166,7 +166,7 @@ def test_a_key_too_large_to_be_mapped_is_a_message(tmp_path: Path) -> None:
 
 
 def test_a_worker_without_memory_says_so_to_the_orchestrator(groth16, monkeypatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise MemoryError("Unable to allocate 9 GiB")
 
     monkeypatch.setattr("prover.worker.Session.open", fail)

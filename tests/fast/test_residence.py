@@ -35,6 +35,16 @@ def test_with_room_every_window_has_a_table():
     assert "tables" in made.describe()
 
 
+def test_one_proof_needs_no_tables_and_is_streamed_where_others_are():
+    msms = sizes(BLS12_381)
+    made = plan(counts(20), msms, 10**12, tables=False)
+    assert isinstance(made, Resident) and made.describe() == "resident, no tables"
+    assert all(shape.tables == 1 for shape in made.shapes.values())
+    for budget in (made.nbytes, made.nbytes // 2):
+        single = plan(counts(20), msms, budget, tables=False)
+        assert single.nbytes <= budget and type(single) is type(plan(counts(20), msms, budget))
+
+
 @pytest.mark.parametrize("log_n", [10, 18, 20, 24])
 def test_lanes_go_before_tables(log_n):
     msms, lanes = sizes(BLS12_381), []

@@ -18,12 +18,22 @@ def entries(triples):
     return coefs
 
 
-def products(rows, n, witness):
+def whole(column, pieces):
+    """All bytes of a column, made in pieces of so many items."""
+    out = np.full(column.nbytes, 0xA5, np.uint8)
+    step = pieces * column.items.dtype.itemsize
+    for start in range(0, len(out), step):
+        column.fill(start, out[start : start + step])
+    return out
+
+
+def products(rows, n, witness, pieces):
     """What the kernels compute, in integers: short rows whole, long rows by segments."""
-    values = [int.from_bytes(v.tobytes(), "little") for v in rows.values]
+    values = [int.from_bytes(v.tobytes(), "little") for v in whole(rows.values, pieces).reshape(-1, 32)]
+    wires = whole(rows.wires, pieces).view(np.uint32).tolist()
 
     def total(start, end):
-        return sum(values[k] * witness[rows.wires[k]] for k in range(start, end))
+        return sum(values[k] * witness[wires[k]] for k in range(start, end))
 
     out = [[None] * n, [None] * n]
     for m in range(2 * n):
@@ -59,7 +69,8 @@ def test_rows_in_any_order_give_the_products(lengths, order):
     expected = [[0] * n, [0] * n]
     for matrix, row, wire, value in coefs:
         expected[matrix][row] += int.from_bytes(value.tobytes(), "little") * witness[wire]
-    assert products(compressed_rows(coefs, n), n, witness) == expected
+    for pieces in (1, 7, 10**6):
+        assert products(compressed_rows(coefs, n), n, witness, pieces) == expected
 
 
 def test_no_segment_is_empty_or_too_long():
