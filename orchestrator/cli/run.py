@@ -22,12 +22,13 @@ from orchestrator.foreign.admission import has_targets, store_for_build
 from orchestrator.foreign.judge import Judge
 from orchestrator.foreign.made import Build
 from orchestrator.foreign.observe import file_clock_ns, observe, recorded_by_ancestor
-from orchestrator.foreign.provenance import ends, sources_of
+from orchestrator.foreign.provenance import sources_of
 from orchestrator.foreign.receipt import look
 from orchestrator.foreign.record import Observed, Recorder
 from orchestrator.foreign.report import SourceRow, idle_options, product_lines, source_rows, stamp_lines
 from orchestrator.foreign.stamping import Stamper
 from orchestrator.foreign.stamps import Stamps, with_build
+from orchestrator.foreign.standing import standing_ends
 from orchestrator.foreign.store import FOLDER, Damaged, Store
 from orchestrator.model import Verdict
 from orchestrator.verdict_report import verdict_fields
@@ -117,8 +118,8 @@ def _record(store: Store, observed: Observed, stamper: Stamper | None, as_json: 
         store.write_stamps(with_build(store.read_stamps(), stamps, build))
     judge = Judge(store, build, os.environ, recorder.digests)
     compiles = {path: judge.verdict(path) for path, made in build.made.items() if sources_of(made)}
-    rows = source_rows(build, {output.path for output in outputs}, compiles)
-    counting, leftover = ends(build.made)
+    counting, leftover = standing_ends(build)
+    rows = source_rows(build, {output.path for output in outputs}, compiles, leftover)
     verdicts = [(path, judge.product(path)) for path in counting]
     if as_json:
         document = _document(build, rows, verdicts, leftover)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,8 +19,9 @@ from orchestrator.foreign.loaded import (
 )
 from orchestrator.foreign.made import Build, Made
 from orchestrator.foreign.names import find_product, product_names
-from orchestrator.foreign.provenance import AGAIN, ends, second_names
+from orchestrator.foreign.provenance import AGAIN, second_names
 from orchestrator.foreign.receipt import git_top, is_below, project_root
+from orchestrator.foreign.standing import standing_ends
 from orchestrator.foreign.store import Damaged, Store, find_store
 from orchestrator.freshness import judge
 from orchestrator.gpu_arch import architectures, find_arch
@@ -30,6 +32,7 @@ from orchestrator.targets import FILE, select
 from orchestrator.workspace import Workspace, find_root
 
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/opt", "/snap", "/nix")
+_PACKAGES = re.compile(r"/(?:site|dist)-packages/")
 _OPENED = frozenset({Form.CUBIN, Form.FATBIN, Form.PTX, Form.LTO_IR})
 
 
@@ -131,7 +134,7 @@ def check_all(store: Store, build: Build, environ: Mapping[str, str], gpu: str =
     whether programs and libraries run on that architecture.
     """
     look = Judge(store, build, environ, gpu=gpu)
-    counting, leftover = ends(build.made)
+    counting, leftover = standing_ends(build)
     verdicts = [(path, look.product(path)) for path in counting]
     verdicts += [("", verdict) for verdict in _processes(build)]
     return Checked(tuple(verdicts), leftover, build)
@@ -195,7 +198,7 @@ def check_command(
     libraries = [path for file in files for path in libraries_of(file, environ)]
     judged = {path: look.product(path) for path in named}
     judged |= dict(_on_files(look, build, (*files, *libraries)))
-    verdicts = judged or {path: look.product(path) for path in ends(build.made)[0]}
+    verdicts = judged or {path: look.product(path) for path in standing_ends(build)[0]}
     return Checked(tuple(verdicts.items()), (), build)
 
 
@@ -210,13 +213,16 @@ def check_loaded(
     """The same again after the command ran, and what it was seen to load and open."""
     look = Judge(store, build, environ, gpu=gpu_arch(environ))
     judged = {path for path, _verdict in before.verdicts}
-    verdicts = _on_files(look, build, dict.fromkeys((*(p for p in judged if os.path.isabs(p)), *loaded)))
+    files = dict.fromkeys((*(p for p in judged if os.path.isabs(p)), *loaded))
+    verdicts = _on_files(look, build, files, "was loaded")
     again = {path for path, _verdict in verdicts}
     verdicts += [(path, look.verdict(path)) for path in judged - again if path in build.made]
     return Checked(tuple(verdicts), (), build)
 
 
-def _on_files(look: Judge, build: Build, files: Iterable[str]) -> list[tuple[str, Verdict]]:
+def _on_files(
+    look: Judge, build: Build, files: Iterable[str], how: str = "would be loaded"
+) -> list[tuple[str, Verdict]]:
     """Verdicts on those of ``files`` that a recorded build made, or that lie where it should have."""
     by_digest = {m.content.digest: m.path for m in build.made.values()}
     by_name = {name: m.path for m in build.made.values() for name in _loaded_as(m)}
@@ -231,9 +237,9 @@ def _on_files(look: Judge, build: Build, files: Iterable[str]) -> list[tuple[str
         if digest in by_digest:
             found[path] = look.verdict(by_digest[digest], path)
         elif digest in former:
-            found[path] = _other_copy(look, path, former[digest], digest, "an earlier one of it")
+            found[path] = _other_copy(look, path, former[digest], digest, how, "an earlier one of it")
         elif name in by_name and not is_below(path, _SYSTEM):
-            found[path] = _other_copy(look, path, by_name[name], digest, "another of its name")
+            found[path] = _other_copy(look, path, by_name[name], digest, how, "another of its name")
         elif _is_own(path, build.root) and look.holds_code(path):
             found[path] = look.unrecorded(path)
     return list(found.items())
@@ -253,12 +259,14 @@ def _is_own(path: str, root: str) -> bool:
     return is_below(path, (root,)) or (is_program(path) and not is_below(path, _SYSTEM))
 
 
-def _other_copy(look: Judge, path: str, recorded: str, digest: str | None, what: str) -> Verdict:
+def _other_copy(look: Judge, path: str, recorded: str, digest: str | None, how: str, what: str) -> Verdict:
     """A program or library that stands for a recorded one and is not it."""
     wanted = look.build.made[recorded].content.digest
-    note = f"{path} would be loaded; the recorded build made {look.shown(recorded)}, and this is {what}"
+    note = f"{path} {how}; the recorded build made {look.shown(recorded)}, and this is {what}"
     note = look.with_stamps(note, path)
     remedy = "name that one, or see to LD_LIBRARY_PATH and the program's RUNPATH"
+    if _PACKAGES.search(path):
+        remedy = "install the package again behind `freshproof run --`, or see to PYTHONPATH"
     observation = Observation(Link.LOADED, "other-copy", path, wanted, digest, note, remedy)
     return judge(Evidence(look.shown(path), frozenset({Link.LOADED}), (observation,)))
 

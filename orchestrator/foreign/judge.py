@@ -21,7 +21,7 @@ from orchestrator.foreign.made import Build, Made, Receipt
 from orchestrator.foreign.origins import Origins
 from orchestrator.foreign.plans import acts_through
 from orchestrator.foreign.provenance import AGAIN, Unknown, chain, members_of, second_names, sources_of
-from orchestrator.foreign.receipt import look, programs, variables
+from orchestrator.foreign.receipt import is_written_here, look, programs, variables
 from orchestrator.foreign.sources import can_matter, is_unit
 from orchestrator.foreign.steps import Tool
 from orchestrator.foreign.store import Damaged, Store
@@ -30,6 +30,10 @@ from orchestrator.model import Digest, Evidence, Link, Manifest, Observation, To
 from orchestrator.objects.contents import Form
 from orchestrator.toolchain import Toolchain
 
+_FROM_CLEAN = (
+    "the build system left it alone, and may not know of this file: build from clean, "
+    "or let git ignore the file if it has no part in the build"
+)
 _LOADED = frozenset({Form.EXECUTABLE, Form.SHARED_LIBRARY, Form.CUBIN, Form.FATBIN, Form.PTX})
 """What a program can load."""
 _ALWAYS = frozenset({Link.PLAN, Link.INPUTS, Link.ARTIFACT})
@@ -273,8 +277,10 @@ class Judge:
                 continue
             joined = code == "file-appeared" and made.mode == "join" and is_unit(path)
             if can_matter(path, made.listed, steering) or (joined and not self._was_built_since(path)):
-                note = f"{self.shown(path)} {what} the recorded build"
-                yield Observation(Link.INPUTS, code, self.shown(path), "as built", None, note, AGAIN)
+                note, remedy = f"{self.shown(path)} {what} the recorded build", AGAIN
+                if self._was_left_alone_with(path):
+                    note, remedy = f"{self.shown(path)} {what} {self.shown(made.path)} was made", _FROM_CLEAN
+                yield Observation(Link.INPUTS, code, self.shown(path), "as built", None, note, remedy)
 
     def _changed_since_planned(self, made: Made) -> frozenset[str] | None:
         """Files of the project that changed since the build system was last seen to have the plan by which a
@@ -288,6 +294,11 @@ class Judge:
         """Whether a recorded build ran with the file there: what it then left alone does not need it."""
         last = self._receipt(self.build.receipt)
         return isinstance(last, Receipt) and path in last.files
+
+    def _was_left_alone_with(self, path: str) -> bool:
+        """Whether a recorded build ran with the file as it is now, and saw nothing to do."""
+        last = self._receipt(self.build.receipt)
+        return isinstance(last, Receipt) and last.files.get(path, "") == self._now(path)
 
     def _changed(self, name: Digest) -> tuple[tuple[str, str, str], ...]:
         """Files of the project that are not as in a receipt: path, code, in words."""
@@ -305,7 +316,7 @@ class Judge:
         self.digests.load(sorted(now | receipt.files.keys()))
         for path, digest in receipt.files.items():
             found = self._now(path)
-            if found != digest and digest:
+            if found != digest and digest and not is_written_here(path):
                 yield path, "project-changed", "changed since" if found else "was removed since"
         there = (path for path in receipt.absent if os.path.lexists(path))
         for path in sorted((now - receipt.files.keys()) | set(there)):

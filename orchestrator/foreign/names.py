@@ -1,4 +1,4 @@
-"""Products of a recorded build by the names that people give them. Pure but for links in paths."""
+"""Products of a recorded build by the names that people give them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 
 from orchestrator.errors import ConfigurationError
 from orchestrator.foreign.made import Build
-from orchestrator.foreign.provenance import ends, place_of, second_names
+from orchestrator.foreign.provenance import place_of, second_names
 from orchestrator.foreign.receipt import full
+from orchestrator.foreign.standing import standing_ends
 
 _FEW = 8
 
@@ -25,7 +26,7 @@ def find_product(build: Build, name: str, folder: str) -> str | None:
             return path if path in build.made else others[path]
     if "/" in name:
         return None
-    counting = ends(build.made)[0]
+    counting = standing_ends(build)[0]
     for paths in (counting, tuple(build.made)):
         found = sorted(path for path in paths if name in _file_names(path))
         if len(found) > 1:
@@ -40,7 +41,7 @@ def find_product(build: Build, name: str, folder: str) -> str | None:
 
 def product_names(build: Build) -> tuple[str, ...]:
     """The products that count, as they may be named: relative to the project's top."""
-    return tuple(path.removeprefix(f"{build.root}/") for path in ends(build.made)[0])
+    return tuple(path.removeprefix(f"{build.root}/") for path in standing_ends(build)[0])
 
 
 def _file_names(path: str) -> frozenset[str]:

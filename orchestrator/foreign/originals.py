@@ -10,7 +10,8 @@ from orchestrator.copies import Original
 from orchestrator.errors import ConfigurationError
 from orchestrator.foreign.judge import Judge
 from orchestrator.foreign.made import Build, Made
-from orchestrator.foreign.provenance import chain, ends
+from orchestrator.foreign.provenance import chain
+from orchestrator.foreign.standing import standing_ends
 from orchestrator.foreign.store import Store
 from orchestrator.model import State
 from orchestrator.object_files import member_opener, open_object
@@ -30,7 +31,7 @@ def recorded_originals(
     """The products with device code that count, and those that went into them; not those of ``but``."""
     known = {os.path.realpath(one.path) for one in but}
     look = Judge(store, build, environ)
-    counting = {m.path: m for path in ends(build.made)[0] for m in chain(build.made, path)}
+    counting = {m.path: m for path in standing_ends(build)[0] for m in chain(build.made, path)}
     found = []
     for made in counting.values():
         if made.content.pieces and made.content.form in _SHIPPED and os.path.realpath(made.path) not in known:

@@ -133,22 +133,27 @@ def second_names(path: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{above}/{n}" for n in (stem, stem.replace("_", "-"))))
 
 
-def ends(made: Mapping[str, Made]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def ends(
+    made: Mapping[str, Made], stands: Callable[[str], bool] = lambda _path: False
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Products with device code that no other product took in: those that count, and older ones beside them.
 
-    Of several at the same place but for cargo's hash, the one made last counts.
+    Of several at the same place but for cargo's hash, the one counts that ``stands`` under its other name,
+    else the one made last.
     """
     with_code = [m for m in made.values() if m.content.pieces]
     used = {path for m in with_code for path, _digest in m.inputs}
     used |= {s for m in with_code if m.content.members for s, _digest in _sources(m, made)}
-    newest: dict[str, Made] = {}
+    groups: dict[str, list[Made]] = {}
     for m in with_code:
         if m.path in used:
             continue
-        before = newest.get(place_of(m.path))
-        if before is None or m.run >= before.run:
-            newest[place_of(m.path)] = m
-    counting = {m.path for m in newest.values()}
+        groups.setdefault(place_of(m.path), []).append(m)
+    newest = (
+        m[0] if len(m) == 1 else max(reversed(m), key=lambda one: (stands(one.path), one.run))
+        for m in groups.values()
+    )
+    counting = {m.path for m in newest}
     places_used = {place_of(path) for path in used}
     leftover = {m.path for m in with_code if m.path not in used and m.path not in counting}
     leftover |= {path for path in counting if place_of(path) in places_used}

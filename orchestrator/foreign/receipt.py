@@ -5,6 +5,7 @@ Files that git tracks, or does not track and does not ignore; without git, the t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -63,15 +64,17 @@ def source_root(folder: str) -> str:
 
 
 def look(roots: Iterable[str]) -> Seen:
-    """The files of projects as they are now, without reading them."""
+    """The files of projects as they are now, without reading them; not what this process itself writes to."""
     seen: Seen = {}
+    own = _written_here()
     for root in roots:
         for path in _files(root):
             try:
                 status = os.lstat(path)
             except OSError:
                 continue
-            seen[path] = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            if (status.st_dev, status.st_ino) not in own:
+                seen[path] = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     return seen
 
 
@@ -103,6 +106,7 @@ def take(
         if before is not None and (earlier is None or earlier[0] != state[0]) and state[3] < began_ns:
             displaced.append(path)
         files[path] = digest or ""
+    files |= dict.fromkeys(filter(is_written_here, (p for root in roots for p in _files(root))), "")
     if before is not None:
         inside = tuple(f"{root}/" for root in roots)
         gone = (p for p in before if p not in after and p not in made and p.startswith(inside))
@@ -116,6 +120,25 @@ def take(
         roots,
         tuple(sorted(displaced)),
     )
+
+
+def _written_here() -> frozenset[tuple[int, int]]:
+    """Device and inode of the files to which this process's standard output and error go."""
+    found = []
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):
+            status = os.fstat(descriptor)
+            found += [(status.st_dev, status.st_ino)] if stat.S_ISREG(status.st_mode) else []
+    return frozenset(found)
+
+
+def is_written_here(path: str) -> bool:
+    """Whether a file is this process's own standard output or error."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return (status.st_dev, status.st_ino) in _written_here()
 
 
 def variables(environ: Mapping[str, str], asked: Iterable[str] = ()) -> dict[str, str]:

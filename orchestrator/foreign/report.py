@@ -28,15 +28,25 @@ class SourceRow:
     product: str
 
 
-def source_rows(build: Build, ran: AbstractSet[str], verdicts: Mapping[str, Verdict]) -> list[SourceRow]:
+def source_rows(
+    build: Build,
+    ran: AbstractSet[str],
+    verdicts: Mapping[str, Verdict],
+    leftover: Iterable[str] = (),
+) -> list[SourceRow]:
     """Whether each CUDA source was compiled, and if not, whether it had to be.
 
-    ``ran`` are the products that this build made, ``verdicts`` those on all compiles.
+    ``ran`` are the products that this build made, ``verdicts`` those on all compiles. What only ``leftover``
+    products hold is told as that.
     """
+    left = {m.path for path in leftover for m in chain(build.made, path)}
+    left -= {m.path for path in build.made.keys() - left for m in chain(build.made, path)} | ran
     rows = []
     for made in sorted(build.made.values(), key=lambda m: m.path):
         for source in sources_of(made):
             what, why = _what(made, made.path in ran, verdicts[made.path])
+            if made.path in left:
+                what, why = "left over", "no product that counts holds it any more"
             rows.append(SourceRow(shown(build, source), what, why, shown(build, made.path)))
     return sorted(rows, key=lambda row: (row.source, row.product))
 

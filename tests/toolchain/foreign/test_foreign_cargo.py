@@ -108,6 +108,18 @@ def test_two_profiles_are_told_apart(restored):
     shutil.rmtree(restored.root / "target" / "debug")
 
 
+def test_a_profile_changed_and_changed_back(restored):
+    """Cargo puts the earlier program in its place again, and makes nothing."""
+    manifest = restored.file("Cargo.toml")
+    restored.file("Cargo.toml", manifest + "\n[profile.release]\nopt-level = 1\n")
+    assert "compiled" in restored.run().values()
+    assert restored.verify()[:2] == (0, {"target/release/prove-bench": "fresh"})
+    restored.file("Cargo.toml", manifest)
+    restored.run()
+    assert restored.verify()[:2] == (0, {"target/release/prove-bench": "fresh"})
+    assert sorted(row["state"] for row in restored.document["sources"]) == ["left over", "not compiled"]
+
+
 def test_a_source_edited_while_the_program_runs_voids_the_run(restored):
     script = f"{restored.program[0]}; echo '// later' >> {KERNEL}"
     done = restored.tool("gate", "--", "sh", "-c", script)

@@ -137,3 +137,25 @@ def test_records_are_removed_by_name(bare):
     done = project.tool("clean")
     assert (done.returncode, done.stdout) == (0, f"removed {project.root}/.freshproof\n")
     assert not os.path.lexists(project.root / ".freshproof")
+
+
+@pytest.mark.needs("make")
+def test_where_the_tool_itself_writes_to_is_no_part_of_the_project(bare, plain_files):
+    project = bare(plain_files, ("make",), ("./prog",))
+
+    def tool(*words):
+        with (project.root / "result.txt").open("w") as out, (project.root / "said.txt").open("w") as said:
+            command = [sys.executable, "-m", "orchestrator", *words]
+            done = subprocess.run(
+                command, cwd=project.root, env=project.environ, stdout=out, stderr=said, check=False
+            )
+        return done.returncode
+
+    assert tool("run", "--", "make") == 0
+    assert project.gate().returncode == 0
+    assert tool("gate", "--", "./prog") == 0 and project.file("result.txt") == "5\n"
+    project.edit("k.cu", "return 5", "return 6")
+    project.run()
+    assert tool("gate", "--", "./prog") == 0 and project.file("result.txt") == "6\n"
+    project.file("config.txt", "another file that is new")
+    assert tool("gate", "--", "./prog") == 125
