@@ -11,83 +11,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
-from benchmarks.msm import ALL_TABLES, SCALARS, MsmWork, units
-from benchmarks.ntt import NttWork
-from prover.backends.cuda_clock import SpanClock
-from prover.backends.cuda_device import checked, open_gpu
-from prover.backends.cuda_graph import Graphs
-from prover.backends.cuda_module import LoadedModule
-from prover.backends.host_library import load_library
+from benchmarks.speeds import ALL_TABLES, SCALARS
 from prover.loading import artifact_from_orchestrator
 from prover.params import CURVES
-from prover.serving import Facts, Sampled, report_failure, serve
+from prover.serving import report_failure, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from prover.artifact import Loaded
-    from prover.backends.cuda_device import Gpu, Stream
-    from prover.check import Check
-
-MAIN = "main"
-"""The stream, as spans name it."""
-
-
-class Work(Protocol):
-    """What is timed: the same launches each time, on one stream."""
-
-    name: str
-    stream: Stream
-
-    def facts(self) -> dict[str, Any]: ...
-    def prepare(self) -> None: ...
-    def phases(self) -> list[tuple[str, Callable[[], None]]]: ...
-    def check(self) -> Check: ...
-    def close(self) -> None: ...
-
-
-class Kernels:
-    """Samples of one `Work`, as a `prover.serving.Service`."""
-
-    def __init__(self, gpu: Gpu, work: Work, loaded: Sequence[Loaded]) -> None:
-        self._gpu, self._work, self._loaded = gpu, work, loaded
-        self._clock, self._graphs = SpanClock(), Graphs()
-        self._phases = work.phases()
-
-    def facts(self) -> Facts:
-        """What the work says of itself."""
-        return Facts(self._loaded, self._gpu.as_json(), self._work.facts())
-
-    def sample(self) -> Sampled:
-        """Run the work once, and check what came of it."""
-        work, clock = self._work, self._clock
-        t0_ns = time.monotonic_ns()
-        clock.start(work.stream)
-        with checked(work.name):
-            with clock.on_host("launch"):
-                work.prepare()  # beside it the first launch reaches the GPU: that way is no part of the span
-                with clock.span(work.name, work.stream, MAIN):
-                    self._launch()
-            with clock.on_host("wait for the GPU"):
-                work.stream.synchronize()
-        t1_ns = time.monotonic_ns()
-        return Sampled(t0_ns, t1_ns, clock.drain(), work.check())
-
-    def close(self) -> None:
-        """Give the memory back."""
-        self._work.close()
-
-    def _launch(self) -> None:
-        """Put all phases on the stream; where there are several, each with a span of its own."""
-        stream = self._work.stream
-        for name, put in self._phases:
-            with self._clock.span(name, stream, MAIN) if name else nullcontext():
-                self._graphs.play(name, put, stream)
+    from benchmarks.launches import Kernels
 
 
 class Parser(argparse.ArgumentParser):
@@ -112,7 +44,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 def begin(options: argparse.Namespace) -> Kernels:
-    """Load what the gate admitted, and make the data."""
+    """Load what the gate admitted, and make the data. Raises `Missing` where there is no CuPy or no GPU."""
+    from benchmarks.launches import Kernels
+    from benchmarks.msm import MsmWork, units
+    from benchmarks.ntt import NttWork
+    from prover.backends.cuda_device import open_gpu
+    from prover.backends.cuda_module import LoadedModule
+    from prover.backends.host_library import load_library
+
     gpu = open_gpu()
     curve = next(c for c in CURVES if c.name == options.curve)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.known_points import KnownPoints, making_bytes
-from benchmarks.speeds import msm_bytes, msm_multiplies
+from benchmarks.speeds import ALL_TABLES, msm_bytes, msm_multiplies
 from prover.backends import msm_plan
 from prover.backends.cuda_device import Event, Memory, Stream, elapsed_ms, runtime
 from prover.backends.cuda_queries import msms_of
@@ -27,16 +27,6 @@ if TYPE_CHECKING:
 
     Phases = list[tuple[str, Callable[[], None]]]
 
-ALL_TABLES = 256
-"""More than any tuning asks for."""
-SCALARS = {
-    "dense": "random below r",
-    "binary": "nine tenths 0 or 1",
-    "sparse": "nine tenths 0",
-    "equal": "all the same",
-    "few": "four values",
-    "ones": "2^k - 1, every k",
-}
 SPARE_BYTES = 1 << 20
 """For results and the alignment of all buffers."""
 
@@ -47,7 +37,7 @@ def units(group: Group) -> tuple[str, str]:
 
 
 def random_scalars(curve: Curve, n: int, kind: str) -> NDArray[np.uint8]:
-    """(n * 4) words of scalars below r; ``kind``: one of `SCALARS`."""
+    """(n * 4) words of scalars below r; ``kind``: one of `speeds.SCALARS`."""
     rng = np.random.default_rng()
     if kind == "ones":
         powers = b"".join(((1 << k) - 1).to_bytes(32, "little") for k in range(curve.r.bit_length()))

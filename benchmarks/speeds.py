@@ -19,6 +19,18 @@ MULTIPLY_RATE = 16.4e12
 BANDWIDTH = 4.3e12
 """Bytes a second, read and written, of a copy within its memory: measured."""
 
+ALL_TABLES = 256
+"""More than any tuning asks for."""
+SCALARS: Mapping[str, str] = {
+    "dense": "random below r",
+    "binary": "nine tenths 0 or 1",
+    "sparse": "nine tenths 0",
+    "equal": "all the same",
+    "few": "four values",
+    "ones": "2^k - 1, every k",
+}
+"""What an MSM may be asked to sum with."""
+
 ADDITION_COST: Mapping[tuple[str, Group], tuple[int, int, int]] = {
     ("bn254", "g1"): (1547, 2432, 3500),
     ("bls12_381", "g1"): (3445, 5408, 7796),

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kernels import Kernels, Work
-from benchmarks.msm import ALL_TABLES, SCALARS, MsmWork, units
+from benchmarks.launches import Kernels, Work
+from benchmarks.msm import MsmWork, units
 from benchmarks.ntt import NttWork
-from benchmarks.speeds import floor_ms
+from benchmarks.speeds import ALL_TABLES, SCALARS, floor_ms
 from orchestrator.errors import BrokenRun, FreshproofError
 from prover.artifact import Artifact
 from prover.backends.cuda_device import Gpu, Module, open_gpu
