@@ -18,6 +18,8 @@ from orchestrator.tidy import tidy
 
 _PROGRAMS = ("cc1plus", "cc1", "collect2", "lto-wrapper", "as", "ld", "ar")
 _FILES = ("liblto_plugin.so", "specs")
+LOOKED_FOR = (*_PROGRAMS, *_FILES)
+"""Programs and files that a driver of gcc looks for in its folders."""
 _OF_LLVM = ("libclang", "libLLVM", "libLTO", "liblld")
 
 

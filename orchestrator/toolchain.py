@@ -17,7 +17,8 @@ from pathlib import Path
 
 from orchestrator.ask import ask
 from orchestrator.errors import BuildFailed, Missing
-from orchestrator.host_compiler import behind, host_components, places_looked_at
+from orchestrator.host_compiler import LOOKED_FOR, behind, host_components, places_looked_at
+from orchestrator.model import Absent
 from orchestrator.options import SELECTING, handed_on
 from orchestrator.plan import HONOURED
 from orchestrator.tidy import tidy
@@ -55,6 +56,13 @@ class Toolchain:
     """The host compiler's built-in include folders."""
     places: tuple[str, ...] = ()
     """Folders in which a file that appears may change all of this, and names of files that would."""
+
+
+def tools_that_may_appear(toolchain: Toolchain, root: str) -> Absent:
+    """Names in the project's own folders at which a tool would take part if it appeared there."""
+    inside = [place.removeprefix(f"{root}/") for place in toolchain.places if place.startswith(f"{root}/")]
+    names = tuple(sorted({*TOOLS, *LOOKED_FOR}))
+    return tuple((place, names) for place in inside)
 
 
 def find_nvcc(environ: Mapping[str, str], installed: Path) -> Nvcc | None:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from orchestrator.build import Built, Outcome, Result
 from orchestrator.digests import Unreadable, read_digest
 from orchestrator.errors import FreshproofError
-from orchestrator.model import Action, Manifest, Project
+from orchestrator.model import Absent, Action, Manifest, Project
 from orchestrator.recorded import Records
 from orchestrator.situation import Situation, read_project
 from orchestrator.targets import FILE
+from orchestrator.toolchain import tools_that_may_appear
 from orchestrator.watch.gathering import Place, Sort
 from orchestrator.watch.observer import Observer
 from orchestrator.watch.places import Entry, find_places
@@ -51,6 +52,8 @@ class Knowledge:
     """Targets that the gate will not admit although they are built, with the reason."""
     scope: Scope = field(default_factory=Scope)
     _components: dict[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    _tools_to_come: dict[str, Absent] = field(default_factory=dict)
+    """Where a tool would take part if it appeared."""
     _unbuilt: dict[str, Unbuilt] = field(default_factory=dict)
     _seen: dict[Place, str | None] = field(default_factory=dict)
     """Digests of what changed since it was last recorded, as last seen."""
@@ -82,7 +85,7 @@ class Knowledge:
         self.project = situation.project
         self.actions = {action.target.name: action for action in situation.actions}
         for name, action in self.actions.items():
-            self._components[name] = situation.toolchains[name].components
+            self._learn_tools(name, situation)
             if name not in self.manifests:
                 self._unbuilt[name] = follow_sources(self.workspace.root, action)
 
@@ -105,7 +108,12 @@ class Knowledge:
         for name in self.failing.keys() - self.actions.keys():
             del self.failing[name]
         for name in actions:
-            self._components[name] = situation.toolchains[name].components
+            self._learn_tools(name, situation)
+
+    def _learn_tools(self, name: str, situation: Situation) -> None:
+        toolchain = situation.toolchains[name]
+        self._components[name] = toolchain.components
+        self._tools_to_come[name] = tools_that_may_appear(toolchain, str(self.workspace.root))
 
     def look(self, *, broken: bool = False) -> bool:
         """Watch what is to be watched now; whether there is something that was not watched before.
@@ -113,6 +121,8 @@ class Knowledge:
         ``broken``: the targets could not be planned, perhaps since a source is not there; it is waited for.
         """
         self.scope = scope_of(self.actions.values(), self.manifests, self._components, self._unbuilt)
+        for name in self.actions:
+            self.scope.miss(self._tools_to_come.get(name, ()), frozenset({name}))
         everyone = self.names
         self.scope.read(FILE, everyone)
         for name, path in self._sources() if broken else ():

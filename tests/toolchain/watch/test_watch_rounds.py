@@ -330,6 +330,20 @@ def test_options_files_and_headers_outside_the_tree_are_watched(tree, watch):
     assert one.built(one.round(good=True)) == {"u1": "built"}
 
 
+def test_a_tool_that_appears_where_the_host_compiler_looks_is_built_with(real, watch):
+    text = (real / "manifests" / "targets.toml").read_text()
+    flags = 'include = ["inc"]\nflags = ["-Xcompiler", "-Btools/"]\n'
+    (real / "manifests" / "targets.toml").write_text(text.replace('include = ["inc"]\n', flags))
+    (real / "tools").mkdir()
+    one = watch(real)
+    one.round(good=True)
+    own = real / "tools" / "cc1plus"
+    compiler = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True, check=True)
+    own.write_text(f'#!/bin/sh\nexec {compiler.stdout.strip()} "$@"\n')
+    own.chmod(0o755)
+    assert one.built(one.round(good=True)) == {"other": "built"}
+
+
 def test_only_the_targets_named_and_those_of_the_workload_are_watched(tree, watch):
     it = tree(3, 3)
     targets = it.root / "manifests" / "targets.toml"
