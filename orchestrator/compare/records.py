@@ -139,11 +139,8 @@ def records_lines(compared: RecordsCompared) -> list[str]:
     """All there is to say, the answer last but one."""
     lines = []
     for name, run, total in zip("AB", compared.runs, compared.totals, strict=True):
-        source = (
-            f"commit {run.commit[:12]}{' and changes' if run.dirty else ''}" if run.commit else "no commit"
-        )
         lines.append(
-            f"{name} {run.workload}  {run.run_id}  {run.started_at}  {source}: "
+            f"{name} {run.workload}  {run.run_id}  {run.started_at}  {_source(run)}: "
             f"median {total.median / 1e6:.3f} ms of {total.n} samples, MAD {total.mad / 1e6:.3f} ms"
         )
     lines += _code_lines(*compared.runs)
