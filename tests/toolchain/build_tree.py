@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
+
+from small_project import edit, lay_out
 
 from orchestrator.build import build
 from orchestrator.gate import admit
@@ -67,19 +68,12 @@ class Tree:
         self.environ = {"PATH": f"{Path(NVCC).parent}:/usr/bin:/bin", "HOME": str(root)}
 
     def write(self, name: str, text: str) -> None:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        lay_out(self.root, {name: text})
 
     def edit(self, name: str, old: str, new: str) -> None:
         """Change a file's content alone: its size and time stamps stay."""
-        path = self.root / name
-        text = path.read_text()
-        assert old in text
         assert len(old) == len(new)
-        before = path.stat()
-        path.write_text(text.replace(old, new))
-        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        edit(self.root / name, old, new)
 
     def build(self, *names: str, **more):
         return build(Workspace(self.root), names, self.environ, jobs=2, **more)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -43,15 +42,13 @@ def _provide_nvcc():
 
 _provide_nvcc()  # before the test modules are imported: they ask the PATH
 
-_spec = importlib.util.spec_from_file_location("build_tree", Path(__file__).with_name("build_tree.py"))
-build_tree = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(build_tree)
+from build_tree import Tree  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def built_tree(tmp_path_factory):
     """The project of `build_tree`, both targets built once."""
-    tree = build_tree.Tree(tmp_path_factory.mktemp("built"))
+    tree = Tree(tmp_path_factory.mktemp("built"))
     for name, text in tree.SOURCES.items():
         tree.write(name, text)
     assert tree.results() == {"k": "built", "host": "built"}
@@ -63,7 +60,7 @@ def tree(built_tree, tmp_path):
     """A copy of the built project; it is as fresh as what it was copied from."""
     root = tmp_path / "tree"
     shutil.copytree(built_tree.root, root, symlinks=True)
-    return build_tree.Tree(root)
+    return Tree(root)
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,12 @@
 """Objects, device links, archives, executables, fat binaries and PTX, with a real nvcc."""
 
-import os
 import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from small_project import edit, lay_out
 
 from orchestrator.build import build
 from orchestrator.gate import admit
@@ -90,21 +90,12 @@ class Tree:
         return {v.target: {f.code for f in v.findings} for v in verdicts if v.findings}
 
     def edit(self, name: str, old: str, new: str) -> None:
-        path = self.root / name
-        before = path.stat()
-        text = path.read_text()
-        assert old in text
-        path.write_text(text.replace(old, new))
-        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        edit(self.root / name, old, new)
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory) -> Tree:
-    tree = Tree(tmp_path_factory.mktemp("links"))
-    for name, text in SOURCES.items():
-        path = tree.root / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+    tree = Tree(lay_out(tmp_path_factory.mktemp("links"), SOURCES))
     assert tree.results() == dict.fromkeys(EVERYTHING, "built")
     return tree
 

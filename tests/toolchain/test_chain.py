@@ -5,13 +5,13 @@ What makes the product worth having is tested here: a benchmark never runs on co
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from small_project import build_project, edit, freshproof
 
 from orchestrator.records import read_record
 
@@ -49,18 +49,6 @@ samples = 2
 }
 
 
-def freshproof(root: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a project, as a user would."""
-    return subprocess.run(
-        [sys.executable, "-m", "orchestrator", *arguments],
-        cwd=root,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-
-
 def bench(root: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     return freshproof(root, "bench", "small", "--json", **variables)
 
@@ -75,26 +63,10 @@ def findings(run: subprocess.CompletedProcess[str]) -> list[dict]:
     return [finding for verdict in result["verdicts"] for finding in verdict["findings"]]
 
 
-def edit(path: Path, old: str, new: str) -> None:
-    """Change a file's content and nothing else: size and both time stamps stay."""
-    before = path.stat()
-    text = path.read_text()
-    assert old in text and len(old) == len(new)
-    path.write_text(text.replace(old, new))
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
 @pytest.fixture
 def project(tmp_path):
     """A small project, just built."""
-    root = tmp_path / "small"
-    for name, text in SOURCES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    shutil.copy(FAKE, root / "work.py")
-    run = freshproof(root, "build")
-    assert run.returncode == 0, run.stdout + run.stderr
-    return root
+    return build_project(tmp_path / "small", {**SOURCES, "work.py": FAKE.read_text()})
 
 
 def artifact(root: Path, suffix: str) -> Path:

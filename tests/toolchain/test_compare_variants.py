@@ -1,11 +1,9 @@
 """Variants compared and attributed: nvcc builds them, and a worker loads each in its target's place."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from small_project import freshproof, lay_out
 
 pytestmark = pytest.mark.toolchain
 
@@ -72,16 +70,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def project(tmp_path):
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests/targets.toml").write_text(TARGETS)
-    (tmp_path / "work.cu").write_text(SOURCE)
-    (tmp_path / "work.py").write_text(WORKER)
-    return tmp_path
-
-
-def freshproof(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "orchestrator", *words]
-    return subprocess.run(command, cwd=project, text=True, capture_output=True, timeout=300)
+    return lay_out(tmp_path, {"manifests/targets.toml": TARGETS, "work.cu": SOURCE, "work.py": WORKER})
 
 
 def test_flags_are_attributed_to_what_was_really_run(project):

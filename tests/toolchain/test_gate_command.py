@@ -9,10 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from small_project import build_project, freshproof
 
 pytestmark = pytest.mark.toolchain
 
-TARGETS = """schema = 1
+SOURCES = {
+    "src/answer.h": "#define ANSWER 42\n",
+    "src/host.cu": '#include <answer.h>\nextern "C" int answer() { return ANSWER; }\n',
+    "src/device.cu": 'extern "C" __global__ void kernel(int *p) { *p = 42; }\n',
+    "manifests/targets.toml": """schema = 1
 [project]
 name = "small"
 source-roots = ["src"]
@@ -24,28 +29,17 @@ include = ["first", "src"]
 kind = "cubin"
 arch = "sm_90"
 sources = ["src/device.cu"]
-"""
+""",
+}
 LOADS = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1] + sys.argv[2]).answer())"
 READS = "import sys; print(len(open(sys.argv[1] + sys.argv[2], 'rb').read()))"
-
-
-def freshproof(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "orchestrator", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("gate")
-    for folder in ("manifests", "src", "first"):
-        (root / folder).mkdir()
-    (root / "manifests/targets.toml").write_text(TARGETS)
-    (root / "src/answer.h").write_text("#define ANSWER 42\n")
-    (root / "src/host.cu").write_text('#include <answer.h>\nextern "C" int answer() { return ANSWER; }\n')
-    (root / "src/device.cu").write_text('extern "C" __global__ void kernel(int *p) { *p = 42; }\n')
-    done = freshproof(root, "build")
-    assert done.returncode == 0, done.stderr
-    return root
+    (root / "first").mkdir()
+    return build_project(root, SOURCES)
 
 
 @pytest.fixture

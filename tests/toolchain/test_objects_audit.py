@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from small_project import build_project, freshproof
 
 from orchestrator.loader import libraries_of
 
@@ -24,7 +25,10 @@ extern "C" __global__ void kernel(int *p) { *p = VALUE; }
 extern "C" void start() { kernel<<<1, 1>>>(0); }
 """
 MAIN = 'extern "C" void start();\nint main() { start(); return 0; }\n'
-TARGETS = """schema = 1
+SOURCES = {
+    "src/host.cu": 'extern "C" int answer() { return 42; }\n',
+    "src/device.cu": 'extern "C" __global__ void kernel(int *p) { *p = 42; }\n',
+    "manifests/targets.toml": """schema = 1
 [project]
 name = "small"
 source-roots = ["src"]
@@ -35,21 +39,14 @@ sources = ["src/host.cu"]
 kind = "cubin"
 arch = "sm_90"
 sources = ["src/device.cu"]
-"""
+""",
+}
 
 
 def run(folder: Path, *command: str) -> str:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def freshproof(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, **variables}
-    command = [sys.executable, "-m", "orchestrator", *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=300, check=False
-    )
 
 
 def audit(folder: Path, *arguments: str, **variables: str) -> tuple[int, dict[str, dict[str, str]]]:
@@ -117,15 +114,7 @@ def test_a_stripped_program_tells_only_what_device_code_tells(hash_folders: Path
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A built project with a host library and a cubin."""
-    root = tmp_path / "project"
-    (root / "src").mkdir(parents=True)
-    (root / "manifests").mkdir()
-    (root / "src" / "host.cu").write_text('extern "C" int answer() { return 42; }\n')
-    (root / "src" / "device.cu").write_text('extern "C" __global__ void kernel(int *p) { *p = 42; }\n')
-    (root / "manifests" / "targets.toml").write_text(TARGETS)
-    built = freshproof(root, "build")
-    assert built.returncode == 0, built.stderr
-    return root
+    return build_project(tmp_path / "project", SOURCES)
 
 
 def artifact(root: Path, target: str) -> Path:

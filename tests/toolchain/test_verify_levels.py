@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_project import edit, freshproof, lay_out
 
 from orchestrator.canonical import digest_bytes
 from orchestrator.manifest import to_bytes
@@ -69,21 +68,13 @@ class Tree:
         self.variables = {"PATH": f"{root}/wrap:/usr/bin:/bin", "LD_LIBRARY_PATH": ""}
 
     def write(self, name: str, text: str) -> None:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        lay_out(self.root, {name: text})
 
     def edit(self, name: str, old: str, new: str) -> None:
-        text = (self.root / name).read_text()
-        assert old in text
-        (self.root / name).write_text(text.replace(old, new))
+        edit(self.root / name, old, new)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environ = {**os.environ, **self.variables}
-        return subprocess.run(
-            [sys.executable, "-m", "orchestrator", *arguments],
-            cwd=self.root, env=environ, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
+        return freshproof(self.root, *arguments, **self.variables)
 
     def build(self, *names: str) -> None:
         done = self.run("build", *names)
@@ -117,9 +108,7 @@ class Tree:
 
 
 def make(root: Path) -> Tree:
-    tree = Tree(root)
-    for name, text in SOURCES.items():
-        tree.write(name, text)
+    tree = Tree(lay_out(root, SOURCES))
     tree.write("wrap/nvcc", f'#!/bin/sh\nexec {NVCC} "$@"\n')
     (root / "wrap/nvcc").chmod(0o755)
     return tree
