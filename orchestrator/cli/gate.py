@@ -124,7 +124,7 @@ def _answer(targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> i
     processes = _process_verdicts(targets, pids)
     decided = decide(admission, checked)
     admitted = decided.admitted and all(v.state is State.FRESH for v in processes)
-    if note := empty_record_note(checked):
+    if note := empty_record_note(admission, checked):
         click.echo(f"note: {visible(note)}", err=True)
     _show([*decided.verdicts, *processes], admitted, as_json)
     return 0 if admitted else Refused.exit_code

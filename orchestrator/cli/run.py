@@ -22,10 +22,18 @@ from orchestrator.foreign.admission import has_targets, store_for_build
 from orchestrator.foreign.judge import Judge
 from orchestrator.foreign.made import Build
 from orchestrator.foreign.observe import file_clock_ns, observe, recorded_by_ancestor
+from orchestrator.foreign.outputs import failed_compiles
 from orchestrator.foreign.provenance import sources_of
 from orchestrator.foreign.receipt import look
 from orchestrator.foreign.record import Observed, Recorder
-from orchestrator.foreign.report import SourceRow, idle_options, product_lines, source_rows, stamp_lines
+from orchestrator.foreign.report import (
+    SourceRow,
+    idle_options,
+    product_lines,
+    shown,
+    source_rows,
+    stamp_lines,
+)
 from orchestrator.foreign.stamping import Stamper
 from orchestrator.foreign.stamps import Stamps, with_build
 from orchestrator.foreign.standing import standing_ends
@@ -125,7 +133,8 @@ def _record(store: Store, observed: Observed, stamper: Stamper | None, as_json: 
         document = _document(build, rows, verdicts, leftover)
         click.echo(json.dumps({**document, **(_stamps_fields(stamps) if stamps else {})}), err=True)
     elif not quiet:
-        _show(build, rows, verdicts, leftover, time.monotonic() - began)
+        failed = failed_compiles(observed.events)
+        _show(build, rows, verdicts, leftover, failed, time.monotonic() - began)
         for line in stamp_lines(build, stamps) if stamps else ():
             click.echo(one_line(line), err=True)
     return observed.code
@@ -136,14 +145,19 @@ def _show(
     rows: list[SourceRow],
     verdicts: list[tuple[str, Verdict]],
     leftover: tuple[str, ...],
+    failed: tuple[tuple[str, str], ...],
     seconds: float,
 ) -> None:
     compiled = sum(row.what.startswith("compiled") for row in rows)
+    sources = {row.source for row in rows} | {shown(build, source) for source, _how in failed}
+    of_all = max(len(sources), len(rows))  # one source may be compiled more than once
     ended = f"the build ended with exit code {build.code}; " if build.code else ""
-    told = f"{compiled} of {len(rows)} CUDA compiles ran; recorded in {seconds:.1f} s"
+    told = f"{compiled} of {of_all} CUDA compiles ran; recorded in {seconds:.1f} s"
     if build.root != build.folder:
         told += f", in {visible(build.root)}/{FOLDER}"
     click.echo(f"freshproof: {ended}{told}", err=True)
+    for source, how in failed:
+        click.echo(one_line(f"  {shown(build, source)}: its compile {how}"), err=True)
     for text in build.lost:
         click.echo(f"  not known of this build: {visible(text)}", err=True)
     if rows:

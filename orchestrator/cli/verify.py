@@ -37,7 +37,7 @@ from orchestrator.recorded import check_contents, read_manifest
 from orchestrator.situation import read_project
 from orchestrator.stale_copies import observe_copies, with_copies
 from orchestrator.targets import select
-from orchestrator.verdict_report import verdict_fields, verdict_lines
+from orchestrator.verdict_report import lines_of_each, verdict_fields
 from orchestrator.workspace import Workspace, find_root
 
 _DEMANDS = {
@@ -128,7 +128,7 @@ def _checked(recorded: tuple[Store, Build], products: tuple[str, ...]) -> Checke
 def _show_recorded(own: Admission, details: dict[str, _Detail], checked: Checked, as_json: bool) -> int:
     """The project's own targets, then what other build systems made."""
     admission = decide(own, checked)
-    if note := empty_record_note(checked):
+    if note := empty_record_note(own, checked):
         click.echo(one_line(f"note: {note}"), err=True)
     leftover = [path.removeprefix(f"{checked.build.root}/") for path in checked.leftover]
     if as_json:
@@ -194,11 +194,11 @@ def _details(
 
 def _show(admission: Admission, details: dict[str, _Detail]) -> None:
     console = result_console()
-    for verdict in admission.verdicts:
+    for verdict, (_state, *lines) in zip(admission.verdicts, lines_of_each(admission.verdicts), strict=True):
         console.print(f"{shown(verdict.target)}: [bold]{verdict.state}[/]")
         print_table(console, _table(verdict, details.get(verdict.target)))
         if verdict.findings:
-            click.echo("\n".join(map(one_line, verdict_lines([verdict])[1:])))
+            click.echo("\n".join(map(one_line, lines)))
         console.print()
     counts = Counter(verdict.state for verdict in admission.verdicts)
     states = [state for state in State if counts[state] or state is State.FRESH]

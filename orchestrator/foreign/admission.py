@@ -68,11 +68,11 @@ def decide(own: Admission | None, checked: Checked | None) -> Admission:
     return Admission(verdicts or (_nothing_to_judge(checked),), own.artifacts if own else ())
 
 
-def empty_record_note(checked: Checked | None) -> str:
+def empty_record_note(own: Admission | None, checked: Checked | None) -> str:
     """What is said where a record exists and has no part in the answer; else empty."""
-    if checked is None or not checked.empty or checked.verdicts:
+    if own is None or not own.verdicts or checked is None or not checked.empty or checked.verdicts:
         return ""
-    return f"the recorded build (`{' '.join(checked.build.command)}`) made no CUDA code; the targets decide"
+    return f"{_made_nothing(checked.build)}; the targets decide"
 
 
 def _nothing_counts(build: Build) -> Verdict:
@@ -86,8 +86,18 @@ def _nothing_counts(build: Build) -> Verdict:
 def _nothing_to_judge(checked: Checked | None) -> Verdict:
     if checked is None:
         return _unproven("targets", FILE, "there is no target to judge", "define one in that file")
-    note = f"{checked.build.root}: the recorded build made no CUDA code, and there are no targets"
-    return _unproven("recorded build", checked.build.root, note, AGAIN)
+    build = checked.build
+    note = f"{build.root}: {_made_nothing(build)}, and there are no targets"
+    remedy = f"make it build, behind `freshproof run -- {' '.join(build.command)}`" if build.code else AGAIN
+    return _unproven("recorded build", build.root, note, remedy)
+
+
+def _made_nothing(build: Build) -> str:
+    """Of a record without device code."""
+    command = " ".join(build.command)
+    if build.code:
+        return f"the recorded build (`{command}`) ended with exit code {build.code} and left no CUDA code"
+    return f"the recorded build (`{command}`) made no CUDA code"
 
 
 def _unproven(name: str, subject: str, note: str, remedy: str) -> Verdict:
@@ -238,6 +248,8 @@ def _on_files(
             found[path] = look.verdict(by_digest[digest], path)
         elif digest in former:
             found[path] = _other_copy(look, path, former[digest], digest, how, "an earlier one of it")
+        elif name in by_name and digest is not None and digest == look.digest(by_name[name]):
+            found[path] = look.verdict(by_name[name], path)  # its second name; both were written again
         elif name in by_name and not is_below(path, _SYSTEM):
             found[path] = _other_copy(look, path, by_name[name], digest, how, "another of its name")
         elif _is_own(path, build.root) and look.holds_code(path):

@@ -174,12 +174,14 @@ def ninja_files(folder: str) -> tuple[str, ...]:
 
 
 def _of_cargo(folder: str, environ: Mapping[str, str]) -> Iterator[str]:
-    """Cargo Book, "Configuration": hierarchical structure."""
+    """Cargo Book, "Configuration": hierarchical structure; rustup book, "Overrides": the toolchain file."""
     home = environ.get("CARGO_HOME") or os.path.join(environ.get("HOME", "/"), ".cargo")
     folders = [os.path.join(folder, ".cargo")]
     while folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
         folders.append(os.path.join(folder, ".cargo"))
+    for place in map(os.path.dirname, folders):
+        yield from (os.path.join(place, name) for name in ("rust-toolchain", "rust-toolchain.toml"))
     for place in (*folders, home):
         yield from (os.path.join(place, name) for name in ("config", "config.toml"))
 

@@ -32,6 +32,8 @@ class Event:
     """Exit code; `None` if it is not known."""
     read: tuple[str, ...] | None = None
     """What it read, where the observer had it write that down; as it has the names."""
+    opened: tuple[str, ...] = ()
+    """What it opened or asked about, of a build script of cargo; full paths."""
 
     @property
     def environment(self) -> dict[str, str]:

@@ -19,9 +19,10 @@ from orchestrator.foreign.compile_record import recorded_toolchain
 from orchestrator.foreign.contents import read_pieces
 from orchestrator.foreign.made import Build, Made, Receipt
 from orchestrator.foreign.origins import Origins
+from orchestrator.foreign.packages import Packages, is_build_script
 from orchestrator.foreign.plans import acts_through
 from orchestrator.foreign.provenance import AGAIN, Unknown, chain, members_of, second_names, sources_of
-from orchestrator.foreign.receipt import is_written_here, look, programs, variables
+from orchestrator.foreign.receipt import is_written_here, look, programs, toml_digest, variables
 from orchestrator.foreign.sources import can_matter, is_unit
 from orchestrator.foreign.steps import Tool
 from orchestrator.foreign.store import Damaged, Store
@@ -58,9 +59,11 @@ class Judge:
     _changes: dict[Digest, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
     _listed: dict[str, frozenset[str]] = field(default_factory=dict)
     _known: dict[str, tuple[Observation, ...]] = field(default_factory=dict)
+    _packages: Packages = field(init=False)
 
     def __post_init__(self) -> None:
         self._origins = Origins(self.store)
+        self._packages = Packages(self.build.made)
         self._observer = Observer(Path("/"), self.digests, lambda _manifest, _target: ())
 
     def verdict(self, path: str, at: str | None = None) -> Verdict:
@@ -139,7 +142,7 @@ class Judge:
             return Observation(
                 Link.ARTIFACT, "artifact-unreadable", shown, made.content.digest, None, str(now)
             )
-        note = f"{shown}: {'its bytes are not those that were built' if now else 'is gone'}"
+        note = f"{shown}: {'was written again, and `freshproof run` did not see it' if now else 'is gone'}"
         if now and now != made.content.digest:
             note = self.with_stamps(note, path)
         code = "artifact" if now == made.content.digest else "artifact-changed" if now else "artifact-missing"
@@ -261,15 +264,18 @@ class Judge:
     def _project(self, made: Made, own: set[str]) -> Iterator[Observation]:
         """The project's other files that can matter for a step."""
         closure = self._closure_paths(made)
-        steering = self._steering()
+        scripts, consulted = self._steering(), self._consulted(made.receipt)
+        steering = scripts | consulted
         planned = self._changed_since_planned(made)
         for path, code, what in self._changed(made.receipt):
             if code == "file-displaced":
                 if path in closure or can_matter(path, made.listed, steering):
                     note = f"{self.shown(path)} {what}"
-                    yield Observation(Link.INPUTS, code, self.shown(path), "as built", None, note, AGAIN)
+                    yield Observation(Link.INPUTS, code, self.shown(path), None, None, note, AGAIN)
                 continue
             if path in closure or path in self.build.made:
+                continue
+            if path in scripts and path not in consulted and not self._packages.concerns(path, made):
                 continue
             if planned is not None and path not in planned and acts_through(made.plan, path):
                 continue
@@ -280,7 +286,7 @@ class Judge:
                 note, remedy = f"{self.shown(path)} {what} the recorded build", AGAIN
                 if self._was_left_alone_with(path):
                     note, remedy = f"{self.shown(path)} {what} {self.shown(made.path)} was made", _FROM_CLEAN
-                yield Observation(Link.INPUTS, code, self.shown(path), "as built", None, note, remedy)
+                yield Observation(Link.INPUTS, code, self.shown(path), None, None, note, remedy)
 
     def _changed_since_planned(self, made: Made) -> frozenset[str] | None:
         """Files of the project that changed since the build system was last seen to have the plan by which a
@@ -316,7 +322,10 @@ class Judge:
         self.digests.load(sorted(now | receipt.files.keys()))
         for path, digest in receipt.files.items():
             found = self._now(path)
-            if found != digest and digest and not is_written_here(path):
+            if found == digest or not digest or is_written_here(path):
+                continue
+            says = receipt.parsed.get(path)
+            if found is None or not says or toml_digest(path) != says:
                 yield path, "project-changed", "changed since" if found else "was removed since"
         there = (path for path in receipt.absent if os.path.lexists(path))
         for path in sorted((now - receipt.files.keys()) | set(there)):
@@ -331,11 +340,13 @@ class Judge:
     def _steering(self) -> frozenset[str]:
         """Sources of programs that the build made for its own use."""
         return frozenset(
-            path
-            for m in self.build.made.values()
-            if m.tool is Tool.RUSTC and os.path.basename(m.path).startswith("build_script_")
-            for path, _digest in m.materials
+            path for m in self.build.made.values() if is_build_script(m) for path, _digest in m.materials
         )
+
+    def _consulted(self, name: Digest) -> frozenset[str]:
+        """What build scripts looked at in the build of a receipt."""
+        receipt = self._receipt(name)
+        return frozenset(receipt.consulted) if isinstance(receipt, Receipt) else frozenset()
 
     def _closure_paths(self, made: Made) -> frozenset[str]:
         names = {path for path, _digest in (*made.inputs, *made.materials)}

@@ -95,6 +95,10 @@ class Receipt:
     """Files that would describe the build and were not there."""
     displaced: tuple[str, ...] = ()
     """Files that came into their place while the build ran, with a folder that was moved: they look old."""
+    consulted: tuple[str, ...] = ()
+    """What build scripts looked at: files, and names that were not there."""
+    parsed: Mapping[str, Digest] = field(default_factory=dict)
+    """Of cargo's manifests what they say, whatever their comments and order."""
     given: Mapping[str, str] = field(default_factory=dict)
     """What commands of make set, by the folder in which each ran last."""
 

@@ -14,6 +14,9 @@
  * <log>.<pid>.<start>. The variable for that is set in its own process alone. It names an open file, so that a
  * compiler that goes on when the build is over and the log is gone finds it still.
  *
+ * A build script of cargo decides by what it reads how others are called, so the names that it opens or asks about
+ * are written to <log>.<pid>.<start>.opened, each ended by NUL.
+ *
  * An nvcc that ends well and finds <log>.stamps, where the process that records listens, sends its first record
  * there and waits until that process is done with what nvcc made. Whatever becomes of that, nvcc ends as it does.
  *
@@ -23,15 +26,18 @@
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
@@ -49,6 +55,7 @@ static char library[PATH_MAX];
 static pid_t observed;
 static char *sent; /* nvcc's first record, to be sent when it ends */
 static size_t sent_size;
+static char opened[PATH_MAX + 64]; /* where names go that this process opens; empty for most */
 
 extern int on_exit(void (*)(int, void *), void *) __attribute__((weak)); /* not in every C library */
 
@@ -183,6 +190,8 @@ static void write_start(const char *path, int argc, char **argv, char **envp) {
     }
     append(path, record, to.at);
     const char *tool = strrchr(program, '/');
+    if (tool && (begins(tool, "/build-script-") || begins(tool, "/build_script_")))
+        snprintf(opened, sizeof opened, "%s.%d.%llu.opened", path, (int)getpid(), (unsigned long long)start);
     if (tool && !strcmp(tool, "/nvcc"))
         sent = record, sent_size = (size_t)(to.at - record);
     else
@@ -312,6 +321,129 @@ void _exit(int code) {
 void _Exit(int code) {
     ended(code);
     real__Exit(code);
+}
+
+#undef KNOWN
+#define KNOWN(type, name, ...) static type (*real_##name)(__VA_ARGS__)
+KNOWN(int, open, const char *, int, ...);
+KNOWN(int, open64, const char *, int, ...);
+KNOWN(int, openat, int, const char *, int, ...);
+KNOWN(int, openat64, int, const char *, int, ...);
+KNOWN(FILE *, fopen, const char *, const char *);
+KNOWN(FILE *, fopen64, const char *, const char *);
+KNOWN(int, stat, const char *, struct stat *);
+KNOWN(int, stat64, const char *, struct stat64 *);
+KNOWN(int, access, const char *, int);
+KNOWN(int, statx, int, const char *, int, unsigned, struct statx *);
+
+/* Before the constructors have run no symbol is looked up: an allocator may be at its first steps. */
+static int open_early(int folder, const char *path, int flags, mode_t mode) {
+    return (int)syscall(SYS_openat, folder, path, flags, mode);
+}
+
+__attribute__((constructor(101))) static void find_files(void) {
+    FIND(open);
+    FIND(open64);
+    FIND(openat);
+    FIND(openat64);
+    FIND(fopen);
+    FIND(fopen64);
+    FIND(stat);
+    FIND(stat64);
+    FIND(access);
+    FIND(statx);
+}
+
+/* Write down a name that a build script uses, in full. */
+static void note(int folder, const char *name) {
+    char line[2 * PATH_MAX + 2];
+    size_t length = 0;
+    if (!*opened || getpid() != observed || !name || !*name || strlen(name) >= PATH_MAX) return;
+    if (*name != '/' && folder != AT_FDCWD) return;
+    int error = errno;
+    if (*name != '/' && getcwd(line, PATH_MAX)) {
+        length = strlen(line);
+        line[length++] = '/';
+    }
+    size_t size = strlen(name) + 1;
+    memcpy(line + length, name, size);
+    int file = real_open(opened, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (file >= 0) {
+        if (write(file, line, length + size) < 0) { /* what is not written down is not known */
+        }
+        close(file);
+    }
+    errno = error;
+}
+
+#define NOTED(name, folder, path) \
+    if (!real_##name) find_files(); \
+    note(folder, path)
+#define MODE(flags, mode) \
+    mode_t mode = 0; \
+    if (flags & (O_CREAT | O_TMPFILE)) { \
+        va_list more; \
+        va_start(more, flags); \
+        mode = va_arg(more, mode_t); \
+        va_end(more); \
+    }
+
+int open(const char *path, int flags, ...) {
+    MODE(flags, mode);
+    if (!real_open) return open_early(AT_FDCWD, path, flags, mode);
+    note(AT_FDCWD, path);
+    return real_open(path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...) {
+    MODE(flags, mode);
+    if (!real_open64) return open_early(AT_FDCWD, path, flags, mode);
+    note(AT_FDCWD, path);
+    return real_open64(path, flags, mode);
+}
+
+int openat(int folder, const char *path, int flags, ...) {
+    MODE(flags, mode);
+    if (!real_openat) return open_early(folder, path, flags, mode);
+    note(folder, path);
+    return real_openat(folder, path, flags, mode);
+}
+
+int openat64(int folder, const char *path, int flags, ...) {
+    MODE(flags, mode);
+    if (!real_openat64) return open_early(folder, path, flags, mode);
+    note(folder, path);
+    return real_openat64(folder, path, flags, mode);
+}
+
+FILE *fopen(const char *restrict path, const char *restrict mode) {
+    NOTED(fopen, AT_FDCWD, path);
+    return real_fopen(path, mode);
+}
+
+FILE *fopen64(const char *restrict path, const char *restrict mode) {
+    NOTED(fopen64, AT_FDCWD, path);
+    return real_fopen64(path, mode);
+}
+
+int stat(const char *restrict path, struct stat *restrict status) {
+    NOTED(stat, AT_FDCWD, path);
+    return real_stat(path, status);
+}
+
+int stat64(const char *restrict path, struct stat64 *restrict status) {
+    NOTED(stat64, AT_FDCWD, path);
+    return real_stat64(path, status);
+}
+
+int access(const char *path, int mode) {
+    NOTED(access, AT_FDCWD, path);
+    return real_access(path, mode);
+}
+
+int statx(int folder, const char *restrict path, int flags, unsigned wanted, struct statx *restrict status) {
+    NOTED(statx, folder, path);
+    return real_statx(folder, path, flags, wanted, status);
 }
 
 #define KEPT(envp) (*library ? kept(envp, alloca(room_for(envp))) : (char **)(envp))

@@ -86,12 +86,14 @@ def _preloadable(path: Path, private: Path) -> Path:
 
 
 def _with_list(event: Event, log: Path) -> Event:
-    """The event with what the program wrote down of what it read."""
-    try:
-        data = Path(f"{log}.{event.pid}.{event.started_ns}").read_bytes()
-        return replace(event, read=tuple(map(sys.intern, parse_rules(data))))
-    except (OSError, ValueError):
-        return event
+    """The event with what the program wrote down of what it read, or was seen to open."""
+    beside = f"{log}.{event.pid}.{event.started_ns}"
+    with contextlib.suppress(OSError, ValueError):
+        event = replace(event, read=tuple(map(sys.intern, parse_rules(Path(beside).read_bytes()))))
+    with contextlib.suppress(OSError):
+        names = os.fsdecode(Path(f"{beside}.opened").read_bytes()).split("\0")[:-1]
+        event = replace(event, opened=tuple(dict.fromkeys(names)))
+    return event
 
 
 def run_through(argv: Sequence[str], environment: Mapping[str, str], folder: Path) -> int:

@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 import subprocess
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from orchestrator.digests import Digests, Unreadable
 from orchestrator.foreign.descriptions import configured_from
 from orchestrator.foreign.made import Receipt
 from orchestrator.foreign.sources import MARKERS, is_build_folder, is_product_name
-from orchestrator.foreign.variables import WATCHED
+from orchestrator.foreign.variables import is_watched
+from orchestrator.model import Digest
 
 _PROGRAMS = (
     "nvcc", "gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "as", "ar", "ranlib", "cargo", "rustc",
@@ -119,7 +121,26 @@ def take(
         programs(environ),
         roots,
         tuple(sorted(displaced)),
+        parsed={path: said for path in files if _is_manifest(path) and (said := toml_digest(path))},
     )
+
+
+def _is_manifest(path: str) -> bool:
+    return os.path.basename(path) == "Cargo.toml"
+
+
+def toml_digest(path: str) -> Digest:
+    """Of what a TOML file says; empty if it cannot be read as one."""
+    try:
+        return digest_bytes(repr(_ordered(tomllib.loads(Path(path).read_text("utf-8")))).encode())
+    except (OSError, ValueError):
+        return ""
+
+
+def _ordered(value: object) -> object:
+    if isinstance(value, dict):
+        return sorted((name, _ordered(inner)) for name, inner in value.items())
+    return [_ordered(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _written_here() -> frozenset[tuple[int, int]]:
@@ -145,7 +166,7 @@ def variables(environ: Mapping[str, str], asked: Iterable[str] = ()) -> dict[str
     """Those that can change what is built, as they are set. Of make's flags only what they assign: how many
     jobs run changes nothing, and make sets the rest anew for what it starts.
     """
-    found = {name: environ[name] for name in WATCHED if name in environ}
+    found = {name: value for name, value in environ.items() if is_watched(name)}
     found |= {name: digest_bytes(os.fsencode(environ[name])) for name in asked if name in environ}
     if "MAKEFLAGS" in found:
         words = found.pop("MAKEFLAGS").split()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from orchestrator.digests import Digests, Unreadable
 from orchestrator.directives_memory import DirectivesMemory
 from orchestrator.errors import ConfigurationError
 from orchestrator.foreign.compile_record import CompileRecorder
+from orchestrator.foreign.consulted import consulted
 from orchestrator.foreign.contents import read_content, read_pieces
 from orchestrator.foreign.descriptions import asked_variables, descriptions, given
 from orchestrator.foreign.events import Event
@@ -134,6 +136,7 @@ class Recorder:
             settled = replace(
                 settled,
                 files={**settled.files, **more.files},
+                parsed={**settled.parsed, **more.parsed},
                 unsettled=(*settled.unsettled, *more.unsettled),
                 roots=(*settled.roots, *more.roots),
             )
@@ -155,9 +158,15 @@ class Recorder:
             return {}
 
     def _described(self, receipt: Receipt, observed: Observed) -> Receipt:
-        """The receipt with the files that described the build to its programs."""
+        """The receipt with the files that described the build to its programs, and what those looked at."""
         files, absent = dict(receipt.files), []
-        for path in descriptions(observed.events, observed.environ):
+        passing = [folder for folder in (tempfile.gettempdir(),) if not is_below(receipt.roots[0], [folder])]
+        looked_at = tuple(
+            path
+            for path in consulted(observed.events, observed.environ, passing)
+            if not os.path.isdir(path) and not _written_since(path, observed.began_ns)
+        )
+        for path in (*descriptions(observed.events, observed.environ), *looked_at):
             if path in files:
                 continue
             try:
@@ -168,7 +177,7 @@ class Recorder:
                 absent.append(path)
             else:
                 files[path] = digest
-        return replace(receipt, files=files, absent=tuple(absent))
+        return replace(receipt, files=files, absent=tuple(absent), consulted=looked_at)
 
     def _made(
         self, output: Output, receipt: Receipt, observed: Observed, known: Mapping[str, Made]
@@ -374,6 +383,14 @@ def _other_roots(root: str, outputs: Iterable[Output]) -> dict[str, int]:
             if not is_below(other, [root]):
                 found[other] = min(found.get(other, step.event.started_ns), step.event.started_ns)
     return found
+
+
+def _written_since(path: str, began_ns: int) -> bool:
+    """Whether the build itself wrote a file."""
+    try:
+        return os.stat(path).st_mtime_ns >= began_ns
+    except OSError:
+        return False
 
 
 def _in_toolkit(path: str) -> bool:

@@ -60,7 +60,7 @@ def _what(made: Made, ran: bool, verdict: Verdict) -> tuple[str, str]:
     if verdict.state is State.FRESH:
         return "not compiled", "nothing that it depends on has changed"
     if any(f.code == "artifact-changed" for f in verdict.findings):
-        return "NOT SEEN", f"{why}; no compile was seen to make them"
+        return "NOT SEEN", "its product was written again, and `freshproof run` did not see it"
     return "NOT COMPILED", f"and it had to be: {why}" if verdict.state is State.STALE else why
 
 

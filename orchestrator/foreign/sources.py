@@ -10,7 +10,8 @@ _CODE = re.compile(r"\.(?:cu|cuh|c|cc|cpp|cxx|c\+\+|C|h|hh|hpp|hxx|h\+\+|inl|inc
 _UNIT = re.compile(r"\.(?:cu|c|cc|cpp|cxx|c\+\+|C|ptx|s|S|asm)$")
 _PROSE = re.compile(
     r"(?:\.(?:md|rst|adoc|png|jpe?g|gif|svg|pdf|tex|bib)|(?:^|/)\.git(?:ignore|attributes|modules)"
-    r"|(?:^|/)(?:LICENSE|COPYING|NOTICE|AUTHORS)(?:[-.]\w+)?)$"
+    r"|(?:^|/)(?:LICEN[CS]E|COPYING|NOTICE|AUTHORS|README|CHANGELOG|CHANGES|NEWS|TODO|INSTALL|CONTRIBUTING)"
+    r"(?:[-.]\w+)?)$"
 )
 _PRODUCT = re.compile(
     r"(?:\.(?:o|obj|a|so(?:\.[\d.]+)?|d|rlib|rmeta|pyc|log|gcda|gcno|cubin|fatbin)"

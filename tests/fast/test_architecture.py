@@ -23,7 +23,7 @@ PURE = {
     "verdict_report", "verify", "workloads",
 }  # fmt: skip
 PURE_FOREIGN = {
-    "architectures", "events", "lists", "made", "provenance", "report", "sources", "stamps", "steps",
+    "architectures", "consulted", "events", "lists", "made", "provenance", "report", "sources", "stamps", "steps",
     "variables", "word_files", "words",
 }  # fmt: skip
 PURE_WATCH = {"code_change", "decide", "gathering", "mounts", "scope", "timing", "words"}

@@ -73,6 +73,48 @@ def test_an_unrecorded_build_is_not_taken_for_the_recorded_one(restored):
     assert restored.gate().returncode == 125
 
 
+CONSULTING = """
+    let tune = std::fs::read_to_string("../../tune.cfg").unwrap();
+    let version = std::fs::read_to_string("include/version.h").unwrap();
+    let fast = std::path::Path::new("../../fast").exists();
+    println!("cargo:warning={} {} {}", tune.len(), version.len(), fast);
+"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["tune.cfg", "fast", "zk/groth16-cuda/include/version.h"],
+    ids=["read", "asked-for", "in-project"],
+)
+def test_what_build_rs_looked_at_is_an_input(restored, change):
+    """Cargo runs it again for what it names only, so a build finds nothing to do."""
+    beside = restored.root.parent
+    path = beside / change
+    for name, text in (("tune.cfg", "1"), ("zk/groth16-cuda/include/version.h", "// 1\n")):
+        (beside / name).write_text(text)
+    restored.edit("groth16-cuda/build.rs", "fn main() {", "fn main() {" + CONSULTING)
+    assert restored.run() == {KERNEL: "compiled"}
+    assert restored.gate().returncode == 0
+    before = path.read_text() if path.exists() else None
+    path.write_text("// 22\n")
+    restored.run()
+    said = restored.gate()
+    assert said.returncode == 125
+    assert path.name in said.stdout
+    path.write_text(before) if before else path.unlink()
+    assert restored.gate().returncode == 0
+
+
+def test_an_unrecorded_build_is_told_as_one(restored):
+    """The program has two names in target/: neither is a wrong copy of the other."""
+    restored.edit(KERNEL, "return 88", "return 84")
+    restored.alone()
+    said = restored.gate().stdout
+    assert "was written again, and `freshproof run` did not see it" in said
+    assert "LD_LIBRARY_PATH" not in said
+    assert said.count("-> build it again behind `freshproof run --`") == 1
+
+
 def test_an_object_taken_out_of_the_archive(restored):
     (archive,) = restored.root.glob("target/release/build/*/out/libgroth16_cuda.a")
     subprocess.run(["ar", "d", archive, "groth16_cuda.o"], check=True)

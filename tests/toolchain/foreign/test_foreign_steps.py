@@ -187,3 +187,31 @@ libk.so: f.o k.o
     project.alone("nvcc", "-arch=sm_90", "-rdc=true", "-Xcompiler", "-fPIC", "-c", "f.cu", "-o", "f.o")
     assert project.run("nvcc", "-arch=sm_90", "-rdc=true", "-shared", "-o", "libk.so", "f.o", "k.o")
     assert project.verify()[0] == 5, "an object that no recorded step made went in"
+
+
+def test_a_first_build_that_fails_is_told_as_one(bare):
+    files = {"Makefile": "k.o: k.cu\n\tnvcc -arch=sm_90 -c k.cu -o k.o\n", "k.cu": "broken\n"}
+    project = bare(files, ("make",), ("./k",))
+    said = project.tool("run", "--", "make").stderr
+    assert "0 of 1 CUDA compiles ran" in said
+    assert "k.cu: its compile ended with exit code" in said
+    done = project.tool("verify")
+    assert done.returncode == 5
+    assert "(`make`) ended with exit code 2 and left no CUDA code" in done.stdout
+    assert "the targets decide" not in done.stderr
+    project.file("k.cu", "__global__ void k() {}\n")
+    assert "1 of 1 CUDA compiles ran" in project.tool("run", "--", "make").stderr
+
+
+def test_a_file_that_no_step_is_known_to_read_has_a_remedy_that_helps(plain):
+    """make finds nothing to do about it, so to build again is no help; prose is of no account at all."""
+    plain.file("README.txt", "read me")
+    plain.file("data.bin", "1")
+    assert plain.gate().returncode == 125
+    plain.run()
+    said = plain.gate()
+    assert said.returncode == 125
+    assert "README.txt" not in said.stdout
+    assert "the build system left it alone" in said.stdout and "build from clean" in said.stdout
+    (plain.root / "data.bin").unlink()
+    assert plain.gate().returncode == 0
