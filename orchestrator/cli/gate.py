@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import click
@@ -13,7 +14,7 @@ from orchestrator.cli.completion import target_and_product_names
 from orchestrator.cli.failure import error_document
 from orchestrator.cli.safe_text import one_line, visible
 from orchestrator.command_loads import folders_of_artifacts, stale_loaded, stale_loads
-from orchestrator.errors import BrokenRun, ConfigurationError, FreshproofError, Refused
+from orchestrator.errors import BrokenRun, ConfigurationError, FreshproofError, Missing, Refused
 from orchestrator.foreign.admission import (
     Checked,
     check_all,
@@ -84,6 +85,10 @@ def command(ctx: click.Context, targets: tuple[str, ...], pids: tuple[int, ...],
 
 def _run_behind(behind: tuple[str, ...], targets: tuple[str, ...], as_json: bool) -> int:
     """Judge, run the command, judge again; its exit code. Raises if it was not started."""
+    if shutil.which(behind[0]) is None:
+        raise Missing(
+            f"{behind[0]}: there is no such program to run", remedy="build it, or check its name and the PATH"
+        )
     recorded = open_record(Path.cwd())
     targets, products = split_names(targets, recorded, Path.cwd())
     admission = None if products and not targets else _admission(targets)

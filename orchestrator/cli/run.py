@@ -119,6 +119,9 @@ def _record(store: Store, observed: Observed, stamper: Stamper | None, as_json: 
     except Damaged as error:
         _note(f"{visible(str(error))}; it begins anew")
         earlier = None
+    if earlier is not None and earlier.root != str(store.root):
+        _note(f"what was recorded in {visible(earlier.root)} says nothing of this place; it begins anew")
+        earlier = None
     recorder = Recorder(store, earlier or Build(str(store.root)))
     build, outputs = recorder.record(observed)
     stamps = stamper.of_build(outputs) if stamper else None

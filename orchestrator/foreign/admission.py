@@ -106,7 +106,9 @@ def _unproven(name: str, subject: str, note: str, remedy: str) -> Verdict:
 
 
 def open_record(start: Path) -> tuple[Store, Build] | None:
-    """The record of the nearest project; `None` without one. Raises `Refused` for one that is damaged."""
+    """The record of the nearest project; `None` without one. Raises `Refused` for one that is damaged, or
+    that came here with a project that was moved or copied: it tells of the files in the other place.
+    """
     store = find_store(start)
     if store is None:
         return None
@@ -114,6 +116,11 @@ def open_record(start: Path) -> tuple[Store, Build] | None:
         build = store.read()
     except Damaged as error:
         raise Refused(str(error), remedy="build again behind `freshproof run --`") from None
+    if build is not None and build.root != str(store.root):
+        raise Refused(
+            f"{store.folder}: this was recorded in {build.root}, and the project was moved or copied since",
+            remedy="build it here from clean, behind `freshproof run --`",
+        )
     return None if build is None else (store, build)
 
 

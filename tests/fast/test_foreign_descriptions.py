@@ -44,6 +44,7 @@ def test_ninja_files(folder):
 
 def test_settings_of_cargo(folder):
     found = names(folder, ran(folder / "sub", "cargo", "build"), CARGO_HOME=f"{folder}/home")
+    assert found >= {"rust-toolchain.toml", "sub/rust-toolchain", "/rust-toolchain"}
     assert found >= {"home/config.toml", "sub/.cargo/config.toml", ".cargo/config.toml", ".cargo/config"}
 
 
@@ -75,6 +76,12 @@ def test_variables_that_rust_asks_for(tmp_path):
     assert asked == ("ARCH", "FLAGS", "SECRET", "UNSET")
     kept = variables({"SECRET": "hidden", "HOME": "/h"}, asked)
     assert set(kept) == {"SECRET"} and "hidden" not in kept["SECRET"]
+
+
+def test_settings_of_cargo_in_variables_but_for_places():
+    settings = {"CARGO_PROFILE_RELEASE_OPT_LEVEL": "0", "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER": "lld"}
+    places = {"CARGO_TARGET_DIR": "../tg", "CARGO_BUILD_JOBS": "4", "CARGO_HOME": "/c", "CARGO_PKG_NAME": "x"}
+    assert variables({**settings, **places}) == settings
 
 
 def test_of_make_s_flags_only_what_they_assign():

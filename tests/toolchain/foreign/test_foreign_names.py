@@ -1,6 +1,7 @@
 """Recorded products by name, and records found from the folders below."""
 
 import json
+import shutil
 
 import pytest
 
@@ -82,3 +83,26 @@ def test_a_build_in_a_folder_below_adds_to_the_record_above(bare, plain_files):
     assert project.tool("gate", "prog", "--", "../../prog").stdout == "6\n"
     project.root = root
     assert project.gate().stdout == "6\n"
+
+
+def test_a_copy_of_a_project_is_not_judged_by_the_sources_of_the_first(bare, plain_files):
+    project = bare(plain_files, ("make",), ("./prog",))
+    project.run()
+    first, copy = project.root, project.root.with_name("copy")
+    shutil.copytree(first, copy, symlinks=True)
+    project.root = copy
+    project.edit("k.cu", "return 5", "return 6")
+    done = project.gate()
+    assert done.returncode == 125 and f"this was recorded in {first}" in done.stderr
+    project.run()
+    assert project.gate().returncode == 125, "what make left alone came from elsewhere"
+    for path in copy.glob("*.[oa]"):
+        path.unlink()
+    project.run()
+    assert project.gate().stdout == "6\n"
+
+
+def test_a_program_that_is_not_there_is_said_to_be_missing(plain):
+    done = plain.tool("gate", "--", "./porg")
+    assert done.returncode == 125 and "./porg: there is no such program to run" in done.stderr
+    assert done.stdout == ""
