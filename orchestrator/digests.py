@@ -16,7 +16,7 @@ from pathlib import Path
 
 from orchestrator.canonical import seal, unseal
 from orchestrator.model import Digest
-from orchestrator.regular_file import read_file
+from orchestrator.regular_file import in_words, read_file, special
 from orchestrator.workspace import keep_if_possible
 
 Signature = tuple[int, int, int, int, int]
@@ -46,11 +46,13 @@ def read_digest(path: str) -> tuple[Digest, Signature] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise Unreadable(f"{path}: {error.strerror}") from None
+        kind = special(path)
+        why = f"is {kind}, not a regular file" if kind else error.strerror
+        raise Unreadable(f"{path}: {why}") from None
     try:
         before = os.fstat(descriptor)
         if not stat.S_ISREG(before.st_mode):
-            raise Unreadable(f"{path}: not a regular file")
+            raise Unreadable(f"{path}: is {in_words(before.st_mode)}, not a regular file")
         hasher = hashlib.sha256()
         while chunk := os.read(descriptor, _CHUNK):
             hasher.update(chunk)

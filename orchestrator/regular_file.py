@@ -26,7 +26,7 @@ def read_file(path: str | os.PathLike[str], most: int = -1) -> bytes:
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         mode = os.fstat(file.fileno()).st_mode
         if not stat.S_ISREG(mode):
-            raise NotRegular(errno.EINVAL, f"is {_in_words(mode)}, not a regular file", os.fspath(path))
+            raise NotRegular(errno.EINVAL, f"is {in_words(mode)}, not a regular file", os.fspath(path))
         return file.read(most)
 
 
@@ -36,8 +36,9 @@ def special(path: str | os.PathLike[str]) -> str:
         mode = os.stat(path).st_mode  # noqa: PTH116  (hundreds before a compile)
     except OSError:
         return ""
-    return "" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else _in_words(mode)
+    return "" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else in_words(mode)
 
 
-def _in_words(mode: int) -> str:
+def in_words(mode: int) -> str:
+    """What a file of a mode is that is not a regular one."""
     return next((words for is_kind, words in _KINDS if is_kind(mode)), "a folder")
