@@ -31,12 +31,21 @@ class DirectivesMemory:
         self._new = False
 
     def of(self, path: Path | str, digest: Digest) -> Directives:
-        """Of a file with this digest, which is read if its content was never seen. Raises `OSError`."""
-        if digest not in self._known:
-            kept = self._kept.get(digest)
-            self._new = self._new or kept is None
-            self._known[digest] = _unpacked(kept) if kept else lookup.read_directives(read_file(path))
-        return self._known[digest]
+        """Of a file with this digest, which is read if its content was never seen. Raises `OSError`.
+
+        Of a file that changed since its digest was taken the answer is that of now, and is not kept.
+        """
+        if digest in self._known:
+            return self._known[digest]
+        if digest in self._kept:
+            self._known[digest] = _unpacked(self._kept[digest])
+            return self._known[digest]
+        data = read_file(path)
+        found = lookup.read_directives(data)
+        if digest_bytes(data) == digest:
+            self._known[digest] = found
+            self._new = True
+        return found
 
     def save(self) -> None:
         """Keep what is known, if it can be kept."""
