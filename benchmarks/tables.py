@@ -136,7 +136,7 @@ def ntt_table(runs: Mapping[str, Run]) -> str:
         rows.append(
             [f"{CURVES[curve]} 2^{log_n}", _time(run), *limits, _number(run.spread_ms), run.work["passes"]]
         )
-    header = ("", "goal", "sppark", "floor", "pipe", "bandwidth", "spread", "passes")
+    header = ("forward", "goal", "sppark", "floor", "pipe", "bandwidth", "spread", "passes")
     return _table("NTT over Fr", header, rows)
 
 
