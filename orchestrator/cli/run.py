@@ -20,6 +20,7 @@ from orchestrator.cli.terminal import error_console, new_table, print_table
 from orchestrator.errors import FreshproofError
 from orchestrator.foreign.admission import has_targets, store_for_build
 from orchestrator.foreign.judge import Judge
+from orchestrator.foreign.kept import Kept, kept_for
 from orchestrator.foreign.made import Build
 from orchestrator.foreign.observe import file_clock_ns, observe, recorded_by_ancestor
 from orchestrator.foreign.outputs import failed_compiles
@@ -75,8 +76,12 @@ def command(ctx: click.Context, as_json: bool, quiet: bool, stamp: bool) -> int:
         return become(behind)  # the outer one records
     stamper = Stamper(str(store.root)) if stamp else None
     try:
-        with store.exclusive(_note), _tree_held(Path(folder)) as environ:
-            observed = _observe(behind, folder, store, environ, stamper)
+        with (
+            store.exclusive(_note),
+            _tree_held(Path(folder)) as environ,
+            kept_for(str(store.root)) as kept,
+        ):
+            observed = _observe(behind, folder, store, environ, stamper, kept)
             return _record(store, observed, stamper, as_json, quiet)
     except FreshproofError as error:
         click.echo(f"error: {visible(error.what)}", err=True)
@@ -103,12 +108,17 @@ def _tree_held(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def _observe(
-    behind: tuple[str, ...], folder: str, store: Store, environ: dict[str, str], stamper: Stamper | None
+    behind: tuple[str, ...],
+    folder: str,
+    store: Store,
+    environ: dict[str, str],
+    stamper: Stamper | None,
+    kept: Kept,
 ) -> Observed:
     before = look([str(store.root)])
     began = file_clock_ns()
     answer = stamper.answer if stamper else None
-    code, events, lost = observe(behind, environ, Path(folder), store.root, answer)
+    code, events, lost = observe(behind, environ, Path(folder), store.root, answer, kept)
     return Observed(behind, folder, code, events, lost, began, before, dict(os.environ))
 
 

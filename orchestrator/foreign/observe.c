@@ -20,6 +20,9 @@
  * An nvcc that ends well and finds <log>.stamps, where the process that records listens, sends its first record
  * there and waits until that process is done with what nvcc made. Whatever becomes of that, nvcc ends as it does.
  *
+ * A linker that ends well gives what it read and wrote in folders of temporary files a further name,
+ * <log>.kept.<pid>.<word>: setuptools builds there for `pip install -e`, and removes it all.
+ *
  * Programs that start others with an environment of their own choice (env -i, sandboxes) get the two
  * variables that keep the observer loaded put back. Nothing else of the build is touched.
  */
@@ -55,6 +58,8 @@ static char library[PATH_MAX];
 static pid_t observed;
 static char *sent; /* nvcc's first record, to be sent when it ends */
 static size_t sent_size;
+static char **linked; /* the words of a linker */
+static int linked_count;
 static char opened[PATH_MAX + 64]; /* where names go that this process opens; empty for most */
 
 extern int on_exit(void (*)(int, void *), void *) __attribute__((weak)); /* not in every C library */
@@ -162,6 +167,13 @@ static void ask_for_list(const char *path, const char *program, int argc, char *
     setenv("SUNPRO_DEPENDENCIES", name, 1);
 }
 
+/* The linker proper, by whatever name it is installed. */
+static int is_linker(const char *tool) {
+    const char *target = tool ? strrchr(tool, '-') : NULL;
+    const char *name = target ? target + 1 : tool ? tool + 1 : "";
+    return !strcmp(name, "ld") || begins(name, "ld.") || !strcmp(name, "lld") || !strcmp(name, "mold");
+}
+
 static void write_start(const char *path, int argc, char **argv, char **envp) {
     char folder[PATH_MAX], program[PATH_MAX];
     size_t size = 2 * PATH_MAX + 256;
@@ -196,6 +208,7 @@ static void write_start(const char *path, int argc, char **argv, char **envp) {
         sent = record, sent_size = (size_t)(to.at - record);
     else
         free(record);
+    if (is_linker(tool)) linked = argv, linked_count = argc;
     ask_for_list(path, program, argc, argv, start);
 }
 
@@ -215,12 +228,31 @@ static void let_stamp(void) {
     close(line);
 }
 
+/* A further name for each file of folders of temporary ones that a link read or wrote, beside the log, with a link
+ * to its first name: some builds remove them before the build is over. */
+static void keep(void) {
+    char name[PATH_MAX + 96], of[PATH_MAX + 112];
+    const char *temporary = getenv("TMPDIR");
+    if (!temporary || *temporary != '/') temporary = "/tmp";
+    size_t length = strlen(temporary);
+    for (int i = 1; i < linked_count; i++) {
+        const char *word = linked[i];
+        struct stat status;
+        if (strncmp(word, temporary, length) || word[length] != '/' || !strchr(word + length + 1, '/')) continue;
+        if (lstat(word, &status) || !S_ISREG(status.st_mode)) continue;
+        snprintf(name, sizeof name, "%s.kept.%d.%d", log_setting + sizeof LOG, (int)getpid(), i);
+        snprintf(of, sizeof of, "%s.of", name);
+        if (!link(word, name) && symlink(word, of)) unlink(name);
+    }
+}
+
 static void ended(int code) {
     char record[128];
     struct text to = {record + 8, record + sizeof record};
     if (getpid() != observed) return; /* a fork of it, which is no program of its own */
     observed = 0;
     if (sent && !code) let_stamp();
+    if (linked && !code) keep();
     add_number(&to, (uint64_t)getpid());
     add_number(&to, now_ns());
     if (code != UNKNOWN_CODE) add_number(&to, (uint64_t)(code & 0xff));

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from orchestrator.errors import Missing
 from orchestrator.foreign.events import Event, Torn, read_events
+from orchestrator.foreign.kept import Kept
 from orchestrator.foreign.lists import parse_rules
 from orchestrator.foreign.native import library
 from orchestrator.foreign.stamping import Asked, listening
@@ -42,9 +43,11 @@ def observe(
     folder: Path,
     root: Path,
     answer: Callable[[Asked], None] | None = None,
+    kept: Kept | None = None,
 ) -> tuple[int, tuple[Event, ...], tuple[str, ...]]:
     """Run a build of the project at ``root``; returns its exit code, the programs that it started, and what
-    was lost, in words. With ``answer`` each nvcc that ended well waits until that has returned.
+    was lost, in words. With ``answer`` each nvcc that ended well waits until that has returned. Into ``kept``
+    goes what is put back in place of files that the build removed.
 
     Raises `Missing` if it cannot be started.
     """
@@ -65,7 +68,8 @@ def observe(
         with listening(f"{log}.stamps", answer) if answer else contextlib.nullcontext():
             code = run_through(argv, environment, folder)
         try:
-            return code, tuple(_with_list(e, log) for e in read_events(log.read_bytes())), ()
+            events = tuple(_with_list(e, log) for e in read_events(log.read_bytes()))
+            return code, kept.put_back(log, events) if kept else events, ()
         except (OSError, Torn) as error:
             return code, (), (str(error),)
 

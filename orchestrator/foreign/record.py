@@ -91,6 +91,7 @@ class Recorder:
                 fresh = self._made(output, receipt, observed, made)
                 if fresh is not None:
                     made[output.path] = replace(fresh, receipt=name, run=run_number)
+        made = _still_needed(made)
         self._plan(observed, outputs, made, name)
         lost = observed.lost
         if not any(m.content.pieces for m in made.values()):
