@@ -24,8 +24,6 @@ WORKER = ("prover", "worker")
 class Started:
     """A worker process as the orchestrator starts it."""
 
-    MODULE: tuple[str, ...] = ("prover", "worker")
-
     def __init__(
         self, cache: Path, *arguments: object, program: Sequence[str] = WORKER, **variables: str
     ) -> None:
@@ -176,12 +174,27 @@ def test_worker_without_a_descriptor_says_what_it_is_for(groth16, monkeypatch) -
     assert code == 2 and "groth16 prove" in err
 
 
-class Synthetic(Started):
-    MODULE = ("benchmarks.synthetic",)
-
-
-def test_a_wrong_command_line_of_the_synthetic_workload_reaches_the_orchestrator(tmp_path: Path) -> None:
-    worker = Synthetic(tmp_path, "--curve", "bn", "--log-domain", "4", "--backend", "reference")
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        (("benchmarks.synthetic",), ("--curve", "bn", "--log-domain", "4", "--backend", "reference")),
+        (("benchmarks.kernels", "ntt"), ("--curve", "bn", "--log-n", "4")),
+        (("benchmarks.kernels", "msm"), ("--log-n", "4", "--group", "g1")),
+    ],
+)
+def test_a_wrong_command_line_of_a_workload_reaches_the_orchestrator(
+    tmp_path: Path, program: Sequence[str], arguments: Sequence[str]
+) -> None:
+    worker = Started(tmp_path, *arguments, program=program)
     failure = parse_message(worker.answers.readline())
     assert isinstance(failure, Failure) and failure.exit_code == 2 and "--curve" in failure.message
+    assert f"python -m {program[0]} --help" in failure.remedy
     assert worker.end() == 2
+
+
+def test_a_workload_of_kernels_without_a_gpu_says_so_to_the_orchestrator(tmp_path: Path) -> None:
+    arguments = ("--curve", "bn254", "--log-n", "4")
+    worker = Started(tmp_path, *arguments, program=["benchmarks.kernels", "ntt"], CUDA_VISIBLE_DEVICES="")
+    failure = parse_message(worker.answers.readline())
+    assert isinstance(failure, Failure) and failure.exit_code == 8 and failure.remedy
+    assert worker.end() == 8
