@@ -23,8 +23,8 @@ PURE = {
     "verdict_report", "verify", "workloads",
 }  # fmt: skip
 PURE_FOREIGN = {
-    "architectures", "consulted", "events", "lists", "made", "provenance", "report", "sources", "stamps", "steps",
-    "variables", "word_files", "words",
+    "architectures", "consulted", "events", "lists", "made", "provenance", "report", "sources", "stamps",
+    "steps", "variables", "word_files", "words",
 }  # fmt: skip
 PURE_WATCH = {"code_change", "decide", "gathering", "mounts", "scope", "timing", "words"}
 PURE_COMPARE = {"arms", "attribution_report", "factorial", "paired", "rank_sum", "records", "report"}
