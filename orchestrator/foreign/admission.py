@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.errors import ConfigurationError, Refused
+from orchestrator.foreign.installed import differs_in_rpath_only
 from orchestrator.foreign.judge import Judge
 from orchestrator.foreign.loaded import (
     is_program,
@@ -257,11 +258,23 @@ def _on_files(
             found[path] = _other_copy(look, path, former[digest], digest, how, "an earlier one of it")
         elif name in by_name and digest is not None and digest == look.digest(by_name[name]):
             found[path] = look.verdict(by_name[name], path)  # its second name; both were written again
-        elif name in by_name and not is_below(path, _SYSTEM):
+        elif original := _installed_from(look, build, path):
+            found[path] = look.verdict(original, path, same=True)
+        elif name in by_name and (not is_below(path, _SYSTEM) or look.holds_code(path)):
             found[path] = _other_copy(look, path, by_name[name], digest, how, "another of its name")
         elif _is_own(path, build.root) and look.holds_code(path):
             found[path] = look.unrecorded(path)
     return list(found.items())
+
+
+def _installed_from(look: Judge, build: Build, path: str) -> str:
+    """The recorded product of which a file is a copy with another RPATH; empty if it is of none."""
+    name = os.path.basename(path)
+    for made in build.made.values():
+        is_there = name in _loaded_as(made) and look.digest(made.path) == made.content.digest
+        if is_there and differs_in_rpath_only(path, made.path):
+            return made.path
+    return ""
 
 
 def _loaded_as(made: Made) -> tuple[str, ...]:

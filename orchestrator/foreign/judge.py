@@ -66,13 +66,15 @@ class Judge:
         self._packages = Packages(self.build.made)
         self._observer = Observer(Path("/"), self.digests, lambda _manifest, _target: ())
 
-    def verdict(self, path: str, at: str | None = None) -> Verdict:
-        """On the product recorded at ``path``, as it lies there or ``at`` another place."""
+    def verdict(self, path: str, at: str | None = None, *, same: bool = False) -> Verdict:
+        """On the product recorded at ``path``, as it lies there or ``at`` another place; ``same`` if what
+        lies there was found to be that product though not byte for byte.
+        """
         made = self.build.made[path]
         steps = chain(self.build.made, path)
         self._load(steps)
         own = {m.path for m in steps} | {name for m in steps for name in self._closure_paths(m)}
-        rows = [self._artifact(made, at or path)]
+        rows = [self._artifact(made, path if same else at or path)]
         if self.gpu and made.content.device and made.content.form in _LOADED:
             rows.append(observe_code_for(self.gpu, made.content.archs, self.shown(at or path)))
         for step in steps:
