@@ -21,7 +21,15 @@ from orchestrator.foreign.made import Build, Made, Receipt
 from orchestrator.foreign.origins import Origins
 from orchestrator.foreign.packages import Packages, is_build_script
 from orchestrator.foreign.plans import acts_through
-from orchestrator.foreign.provenance import AGAIN, Unknown, chain, members_of, second_names, sources_of
+from orchestrator.foreign.provenance import (
+    AGAIN,
+    Unknown,
+    chain,
+    members_of,
+    place_of,
+    second_names,
+    sources_of,
+)
 from orchestrator.foreign.receipt import is_written_here, look, programs, toml_digest, variables
 from orchestrator.foreign.sources import can_matter, is_unit
 from orchestrator.foreign.steps import Tool
@@ -31,8 +39,8 @@ from orchestrator.model import Digest, Evidence, Link, Manifest, Observation, To
 from orchestrator.objects.contents import Form
 from orchestrator.toolchain import Toolchain
 
-_FROM_CLEAN = (
-    "the build system left it alone, and may not know of this file: build from clean, "
+_LEFT_ALONE = (
+    "the build system left it alone, and may not know of this file: {}build from clean, "
     "or let git ignore the file if it has no part in the build"
 )
 _LOADED = frozenset({Form.EXECUTABLE, Form.SHARED_LIBRARY, Form.CUBIN, Form.FATBIN, Form.PTX})
@@ -287,8 +295,21 @@ class Judge:
             if can_matter(path, made.listed, steering) or (joined and not self._was_built_since(path)):
                 note, remedy = f"{self.shown(path)} {what} the recorded build", AGAIN
                 if self._was_left_alone_with(path):
-                    note, remedy = f"{self.shown(path)} {what} {self.shown(made.path)} was made", _FROM_CLEAN
+                    note, remedy = (
+                        f"{self.shown(path)} {what} {self.shown(made.path)} was made",
+                        self._again(made),
+                    )
                 yield Observation(Link.INPUTS, code, self.shown(path), None, None, note, remedy)
+
+    def _again(self, made: Made) -> str:
+        """How to have a product made again. Cargo and setuptools do not miss an object that is gone."""
+        by_hash = place_of(made.path) != made.path or "/build/temp." in made.path
+        only = (
+            ""
+            if by_hash
+            else f"remove {self.shown(made.path)} and build again behind `freshproof run --`, or "
+        )
+        return _LEFT_ALONE.format(only)
 
     def _changed_since_planned(self, made: Made) -> frozenset[str] | None:
         """Files of the project that changed since the build system was last seen to have the plan by which a

