@@ -21,6 +21,7 @@ from orchestrator.foreign.admission import (
     check_command,
     check_loaded,
     check_named,
+    cut_off_note,
     decide,
     empty_record_note,
     folders_of_code,
@@ -89,6 +90,8 @@ def _run_behind(behind: tuple[str, ...], targets: tuple[str, ...], as_json: bool
         raise Missing(
             f"{behind[0]}: there is no such program to run", remedy="build it, or check its name and the PATH"
         )
+    if note := cut_off_note(Path.cwd()):
+        click.echo(one_line(f"note: {note}"), err=True)
     recorded = open_record(Path.cwd())
     targets, products = split_names(targets, recorded, Path.cwd())
     admission = None if products and not targets else _admission(targets)
@@ -120,6 +123,8 @@ def _stale_loads(admission: Admission | None, behind: tuple[str, ...]) -> list[V
 
 def _answer(targets: tuple[str, ...], pids: tuple[int, ...], as_json: bool) -> int:
     _check_pids(pids)
+    if note := cut_off_note(Path.cwd()):
+        click.echo(one_line(f"note: {note}"), err=True)
     recorded = open_record(Path.cwd())
     targets, products = split_names(targets, recorded, Path.cwd())
     if products and pids:

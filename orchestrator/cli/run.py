@@ -79,6 +79,7 @@ def command(ctx: click.Context, as_json: bool, quiet: bool, stamp: bool) -> int:
         with (
             store.exclusive(_note),
             _tree_held(Path(folder)) as environ,
+            _noted(store, behind),
             kept_for(str(store.root)) as kept,
         ):
             observed = _observe(behind, folder, store, environ, stamper, kept)
@@ -90,6 +91,18 @@ def command(ctx: click.Context, as_json: bool, quiet: bool, stamp: bool) -> int:
         if as_json:
             click.echo(error_document(error.what, error.remedy, NOT_STARTED), err=True)
         return NOT_STARTED
+
+
+@contextmanager
+def _noted(store: Store, behind: tuple[str, ...]) -> Iterator[None]:
+    """Leave a note while the build is at work, for the case that this process is killed."""
+    if cut_off := store.cut_off(locked=True):
+        _note(f"{visible(cut_off)}; where the build system leaves that alone, clean first")
+    store.begin(behind)
+    try:
+        yield
+    finally:
+        store.end()
 
 
 def _note(text: str) -> None:

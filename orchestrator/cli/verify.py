@@ -21,6 +21,7 @@ from orchestrator.foreign.admission import (
     Checked,
     check_all,
     check_named,
+    cut_off_note,
     decide,
     empty_record_note,
     has_targets,
@@ -86,6 +87,8 @@ def command(targets: tuple[str, ...], again: bool, as_json: bool) -> int:
     Exit codes: 0 all are fresh (and the same), 1 a second build differs, 2 a wrong name or targets.toml, 5
     one is stale or unproven, 7 the second build failed, 8 something needed is missing.
     """
+    if note := cut_off_note(Path.cwd()):
+        click.echo(one_line(f"note: {note}"), err=True)
     recorded = open_record(Path.cwd())
     targets, products = split_names(targets, recorded, Path.cwd())
     if targets and not products:

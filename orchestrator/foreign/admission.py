@@ -125,6 +125,14 @@ def open_record(start: Path) -> tuple[Store, Build] | None:
     return None if build is None else (store, build)
 
 
+def cut_off_note(start: Path) -> str:
+    """What is said where the last build behind `freshproof run` was cut off; else empty."""
+    store = find_store(start)
+    cut_off = store.cut_off() if store else ""
+    again = "build again behind `freshproof run --`, from clean if that does nothing"
+    return f"{cut_off}; {again}" if cut_off else ""
+
+
 def store_for_build(folder: str) -> Store:
     """Where a build in ``folder`` is recorded: at the top of its git tree; outside of one, where one was
     recorded before in the folder or above it, else in the folder, or in that of the sources of CMake.

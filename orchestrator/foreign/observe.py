@@ -103,8 +103,9 @@ def _with_list(event: Event, log: Path) -> Event:
 def run_through(argv: Sequence[str], environment: Mapping[str, str], folder: Path) -> int:
     """Run a command on this terminal to its end; its exit code as a shell gives it.
 
-    The terminal sends an interrupt to both; this process waits for how the command takes it. A request to
-    terminate is handed on. Raises `Missing` if the command cannot be started.
+    The terminal sends an interrupt to both; this process waits for how the command takes it. One that came
+    from elsewhere is handed on, and so is a request to terminate. Raises `Missing` if the command cannot be
+    started.
     """
     try:
         process = subprocess.Popen(argv, env=dict(environment), cwd=folder)
@@ -120,19 +121,37 @@ def run_through(argv: Sequence[str], environment: Mapping[str, str], folder: Pat
 @contextlib.contextmanager
 def _handing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
     def hand_on(number: int, _frame: object) -> None:
-        process.send_signal(number)
+        if number != signal.SIGINT or not _is_in_the_foreground():
+            process.send_signal(number)
 
     handlers: dict[int, Callable[[int, object], None] | int] = {
-        signal.SIGINT: signal.SIG_IGN,
+        signal.SIGINT: hand_on,
         signal.SIGTERM: hand_on,
         signal.SIGHUP: hand_on,
     }
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    heard = {
+        n: h for n, h in handlers.items() if n != signal.SIGINT or signal.getsignal(n) is not signal.SIG_IGN
+    }
+    before = {number: signal.signal(number, handler) for number, handler in heard.items()}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _is_in_the_foreground() -> bool:
+    """Whether a terminal sends its interrupts to this process, and so to all of its group."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
 
 
 def file_clock_ns() -> int:

@@ -61,7 +61,9 @@ def _what(made: Made, ran: bool, verdict: Verdict) -> tuple[str, str]:
         return "not compiled", "nothing that it depends on has changed"
     if any(f.code == "artifact-changed" for f in verdict.findings):
         return "NOT SEEN", "its product was written again, and `freshproof run` did not see it"
-    return "NOT COMPILED", f"and it had to be: {why}" if verdict.state is State.STALE else why
+    if verdict.state is State.STALE:
+        return "NOT COMPILED", f"and it had to be: {why}"
+    return "not compiled", f"and whether it had to be is not known: {why}"
 
 
 def _compared(made: Made) -> str:
@@ -85,9 +87,12 @@ def product_lines(build: Build, verdicts: Iterable[tuple[str, Verdict]]) -> Iter
     """State of each product that counts, where its device code comes from, and what is wrong with it."""
     for path, verdict in verdicts:
         made = build.made.get(path)
+        origins = list(_origins(build, made)) if made is not None else []
+        if verdict.state is State.FRESH:
+            yield f"  {'; '.join((f'{verdict.target}: fresh', *origins[:1]))}"
+            continue
         yield f"  {verdict.target}: {verdict.state}"
-        if made is not None:
-            yield from (f"      {line}" for line in _origins(build, made))
+        yield from (f"      {line}" for line in origins)
         for finding in verdict.findings[:4]:
             yield f"      {finding.message}"
         if len(verdict.findings) > 4:

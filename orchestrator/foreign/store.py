@@ -6,20 +6,23 @@ receipts/         projects as they were at each build, by digest
 manifests/        closures of nvcc compiles, and the documents that they share
 cache/            what saves time and decides nothing
 lock              held while a build runs
+unfinished.json   the build that runs, or was cut off
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from orchestrator import manifest as manifests
-from orchestrator.canonical import digest_bytes
+from orchestrator.canonical import digest_bytes, parse_json
 from orchestrator.foreign.descriptions import configured_from
 from orchestrator.foreign.made import Build, Receipt, build_bytes, read_build, read_receipt, receipt_bytes
 from orchestrator.foreign.stamps import Stamps, read_stamps, stamps_bytes
@@ -27,6 +30,7 @@ from orchestrator.model import Digest, Manifest
 from orchestrator.workspace import explained, write_atomically
 
 FOLDER = ".freshproof"
+_UNFINISHED = "unfinished.json"
 
 
 class Damaged(ValueError):
@@ -72,6 +76,34 @@ class Store:
             yield
         finally:
             os.close(descriptor)
+
+    def begin(self, command: Sequence[str]) -> None:
+        """Note that a build is at work; the note stays where the build is cut off."""
+        started = datetime.now().astimezone().isoformat(" ", "seconds")
+        write_atomically(self._unfinished, json.dumps({"command": [*command], "started": started}).encode())
+
+    def end(self) -> None:
+        """The build is recorded, or was never started."""
+        self._unfinished.unlink(missing_ok=True)
+
+    def cut_off(self, *, locked: bool = False) -> str:
+        """Which build was cut off before it could be recorded, in words; empty if none was.
+
+        ``locked``: this process holds the lock.
+        """
+        try:
+            noted = parse_json(self._unfinished.read_bytes())
+            if not locked:
+                with (self.folder / "lock").open("rb") as lock:
+                    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            command, started = " ".join(map(str, noted["command"])), noted["started"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+        return f"the build of {started} (`{command}`) was cut off, and what it made is not recorded"
+
+    @property
+    def _unfinished(self) -> Path:
+        return self.folder / _UNFINISHED
 
     def remove(self) -> None:
         """Take the records away, and check that they are gone. Raises `Missing`."""
@@ -158,12 +190,12 @@ class Store:
 
 
 def find_store(start: Path) -> Store | None:
-    """The records of the nearest project at or above ``start`` that has any; from a folder in which CMake
-    builds, of the project that it builds.
+    """The records of the nearest project at or above ``start`` that has any, or a note of a build; from a
+    folder in which CMake builds, of the project that it builds.
     """
     start = Path(os.path.realpath(start))
     source = Path(configured_from(str(start)) or start)
     for folder in (start, *start.parents, source, *source.parents):
-        if os.path.lexists(folder / FOLDER / "record.json"):
+        if any(os.path.lexists(folder / FOLDER / name) for name in ("record.json", _UNFINISHED)):
             return Store(folder)
     return None

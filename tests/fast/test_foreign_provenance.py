@@ -113,7 +113,7 @@ def test_what_a_second_compile_changed_is_told(before, told):
 
 @pytest.mark.parametrize(
     "state, what",
-    [(State.FRESH, "not compiled"), (State.STALE, "NOT COMPILED"), (State.UNPROVEN, "NOT COMPILED")],
+    [(State.FRESH, "not compiled"), (State.STALE, "NOT COMPILED"), (State.UNPROVEN, "not compiled")],
 )
 def test_what_was_not_compiled_is_told_apart_by_whether_it_had_to_be(state, what):
     link = Link.INPUTS
