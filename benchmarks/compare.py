@@ -70,8 +70,10 @@ def edit_host(system: System) -> None:
 
 
 def describe_anew(system: System) -> None:
+    """A comment, and in a makefile, where that says nothing, a target that nothing needs."""
     path = system.root / system.description
-    path.write_text(path.read_text() + "\n# edited\n")
+    more = "unused:\n" if path.name == "Makefile" else ""
+    path.write_text(path.read_text() + f"\n# edited\n{more}")
 
 
 def shadow(system: System) -> None:

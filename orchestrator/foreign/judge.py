@@ -30,7 +30,7 @@ from orchestrator.foreign.provenance import (
     second_names,
     sources_of,
 )
-from orchestrator.foreign.receipt import is_written_here, look, programs, toml_digest, variables
+from orchestrator.foreign.receipt import is_written_here, look, meaning_of, programs, variables
 from orchestrator.foreign.sources import can_matter, is_unit
 from orchestrator.foreign.steps import Tool
 from orchestrator.foreign.store import Damaged, Store
@@ -348,7 +348,7 @@ class Judge:
             if found == digest or not digest or is_written_here(path):
                 continue
             says = receipt.parsed.get(path)
-            if found is None or not says or toml_digest(path) != says:
+            if found is None or not says or meaning_of(path) != says:
                 yield path, "project-changed", "changed since" if found else "was removed since"
         there = (path for path in receipt.absent if os.path.lexists(path))
         for path in sorted((now - receipt.files.keys()) | set(there)):

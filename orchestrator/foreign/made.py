@@ -98,7 +98,7 @@ class Receipt:
     consulted: tuple[str, ...] = ()
     """What build scripts looked at: files, and names that were not there."""
     parsed: Mapping[str, Digest] = field(default_factory=dict)
-    """Of cargo's manifests what they say, whatever their comments and order."""
+    """Of descriptions of the build what they say, whatever their comments."""
     given: Mapping[str, str] = field(default_factory=dict)
     """What commands of make set, by the folder in which each ran last."""
 

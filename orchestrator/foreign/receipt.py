@@ -10,7 +10,6 @@ import os
 import shutil
 import stat
 import subprocess
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from orchestrator.canonical import digest_bytes
 from orchestrator.digests import Digests, Unreadable
 from orchestrator.foreign.descriptions import configured_from
 from orchestrator.foreign.made import Receipt
+from orchestrator.foreign.meaning import has_meaning, meaning
 from orchestrator.foreign.sources import MARKERS, is_build_folder, is_product_name
 from orchestrator.foreign.variables import is_watched
 from orchestrator.model import Digest
@@ -121,26 +121,18 @@ def take(
         programs(environ),
         roots,
         tuple(sorted(displaced)),
-        parsed={path: said for path in files if _is_manifest(path) and (said := toml_digest(path))},
+        parsed={path: said for path in files if (said := meaning_of(path))},
     )
 
 
-def _is_manifest(path: str) -> bool:
-    return os.path.basename(path) == "Cargo.toml"
-
-
-def toml_digest(path: str) -> Digest:
-    """Of what a TOML file says; empty if it cannot be read as one."""
+def meaning_of(path: str) -> Digest:
+    """Of what a description of a build says; empty for other files, and for one that cannot be read."""
     try:
-        return digest_bytes(repr(_ordered(tomllib.loads(Path(path).read_text("utf-8")))).encode())
+        return (
+            digest_bytes(meaning(path, Path(path).read_text("utf-8")).encode()) if has_meaning(path) else ""
+        )
     except (OSError, ValueError):
         return ""
-
-
-def _ordered(value: object) -> object:
-    if isinstance(value, dict):
-        return sorted((name, _ordered(inner)) for name, inner in value.items())
-    return [_ordered(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _written_here() -> frozenset[tuple[int, int]]:

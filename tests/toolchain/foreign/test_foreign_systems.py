@@ -9,11 +9,12 @@ pytestmark = pytest.mark.toolchain
 
 KERNEL, HEADER, MAIN, TEXT = "cuda/kernel.cu", "include/params.cuh", "src/main.cpp", "src/text.h"
 DESCRIPTIONS = {
-    "make": "Makefile",
-    "ninja": "build.ninja",
-    "cmake": "CMakeLists.txt",
-    "setuptools": "setup.py",
+    "make": ("Makefile", "other:\n\ttrue\n"),
+    "ninja": ("build.ninja", "rule other\n  command = true\n"),
+    "cmake": ("CMakeLists.txt", "message(STATUS other)\n"),
+    "setuptools": ("setup.py", "print()\n"),
 }
+"""Each with something to add to it."""
 
 
 def test_untouched_rebuilds_stay_fresh(project):
@@ -47,8 +48,10 @@ def test_host_code_of_the_same_program(project):
 
 
 def test_the_description_of_the_build(project):
-    description = DESCRIPTIONS[project.system]
-    project.file(description, project.file(description) + "\n# edited\n")
+    description, more = DESCRIPTIONS[project.system]
+    project.file(description, project.file(description) + "\n# a comment\n")
+    assert project.gate().returncode == (0 if description == "Makefile" else 125)
+    project.file(description, project.file(description) + more)
     done = project.gate()
     assert done.returncode == 125 and description in done.stdout
 
