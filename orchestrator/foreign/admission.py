@@ -251,7 +251,11 @@ def _on_files(
 ) -> list[tuple[str, Verdict]]:
     """Verdicts on those of ``files`` that a recorded build made, or that lie where it should have."""
     by_digest = {m.content.digest: m.path for m in build.made.values()}
-    by_name = {name: m.path for m in build.made.values() for name in _loaded_as(m)}
+    named: dict[str, list[str]] = {}
+    for made in build.made.values():
+        for name in _loaded_as(made):
+            named.setdefault(name, []).append(made.path)
+    by_name = {name: paths[-1] for name, paths in named.items()}
     former = {digest: m.path for m in build.made.values() for digest in m.earlier}
     found: dict[str, Verdict] = {}
     for path in files:
@@ -266,7 +270,7 @@ def _on_files(
             found[path] = _other_copy(look, path, former[digest], digest, how, "an earlier one of it")
         elif name in by_name and digest is not None and digest == look.digest(by_name[name]):
             found[path] = look.verdict(by_name[name], path)  # its second name; both were written again
-        elif original := _installed_from(look, build, path):
+        elif original := _installed_from(look, named.get(name, ()), path):
             found[path] = look.verdict(original, path, same=True)
         elif name in by_name and (not is_below(path, _SYSTEM) or look.holds_code(path)):
             found[path] = _other_copy(look, path, by_name[name], digest, how, "another of its name")
@@ -275,13 +279,12 @@ def _on_files(
     return list(found.items())
 
 
-def _installed_from(look: Judge, build: Build, path: str) -> str:
-    """The recorded product of which a file is a copy with another RPATH; empty if it is of none."""
-    name = os.path.basename(path)
-    for made in build.made.values():
-        is_there = name in _loaded_as(made) and look.digest(made.path) == made.content.digest
-        if is_there and differs_in_rpath_only(path, made.path):
-            return made.path
+def _installed_from(look: Judge, products: Sequence[str], path: str) -> str:
+    """That of ``products`` of which a file is a copy with another RPATH; empty if it is of none."""
+    for product in products:
+        is_there = look.digest(product) == look.build.made[product].content.digest
+        if is_there and differs_in_rpath_only(path, product):
+            return product
     return ""
 
 
