@@ -18,11 +18,11 @@ _FLAGS = ("-O2", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror")
 
 
 def library(name: str) -> Path:
-    """The compiled ``name.c``, kept in the user's cache under the digest of its source.
+    """The compiled ``name.c``, kept in the user's cache under the digest of its source and its own headers.
 
     Raises `Missing` without a C compiler.
     """
-    source = (_SOURCES / f"{name}.c").read_bytes()
+    source = b"".join(path.read_bytes() for path in sorted(_SOURCES.glob(f"{name}*.[ch]")))
     settings = "".join(f'"{variable}",\n' for variable in KEPT)
     digest = hashlib.sha256(source + settings.encode() + " ".join(_FLAGS).encode()).hexdigest()
     path = _cache() / digest[:32] / f"{name}.so"
