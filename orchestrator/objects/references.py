@@ -129,11 +129,12 @@ class References:
             yield relocation.symbol
 
     def _constant_references(self, node: Node) -> Iterator[Node]:
+        variables, addresses = self.sections.get(_VARIABLES), self.sections.get(_ADDRESSES)
+        if variables is None and addresses is None:
+            return
         uses_variables, slots = self._constant_operands(node)
-        variables = self.sections.get(_VARIABLES)
         if variables is not None and uses_variables:
             yield -variables.number
-        addresses = self.sections.get(_ADDRESSES)
         if addresses is not None and slots != set():
             for relocation in self._relocations.get(addresses.number, ()):
                 if slots is None or relocation.offset & ~7 in slots:
