@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 
-from orchestrator.canonical import digest_document
+from orchestrator.canonical import digest_document, parse_json
 from orchestrator.model import Digest
 
 _NODE = re.compile(r'^"(0x[0-9a-f]+)" \[label="(.*)"(, shape=ellipse)?\]$')
@@ -16,7 +15,7 @@ _SCRIPT = re.compile(r"\bcmake\S* (?:\S+ )*-P ")
 
 def read_commands(compdb: bytes) -> dict[str, str]:
     """The command behind each output, files of further words in their place. Raises `ValueError`."""
-    rows = json.loads(compdb)
+    rows = parse_json(compdb)
     try:
         return {row["output"]: row["command"] for row in rows}
     except (TypeError, KeyError):

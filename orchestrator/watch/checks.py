@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import psutil
 
+from orchestrator.canonical import parse_json
 from orchestrator.compare.records import measured_ns
 from orchestrator.errors import FreshproofError
 from orchestrator.records import read_record
@@ -101,8 +101,10 @@ class Checks:
 
     def _verified(self, end: StepEnd) -> tuple[bool, str, dict[str, Any]]:
         try:
-            document = json.loads(end.said)
+            document = parse_json(end.said.encode("utf-8", "replace"))
         except ValueError:
+            document = None
+        if not isinstance(document, dict):
             document = {"error": f"it gave no result (exit code {end.code})"}
         admitted = document.get("admitted") is True
         fields = {"targets": document.get("targets", []), "error": document.get("error", "")}

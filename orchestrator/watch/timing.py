@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from orchestrator.canonical import parse_json
 from orchestrator.compare.rank_sum import Delta, compare_times, delta_text
 from orchestrator.stats import disturbs, summarize
 
@@ -35,8 +35,10 @@ class Timed:
 def parse_bench(said: str) -> tuple[str, str]:
     """From the document of ``bench --json``: the record's path if the run counts, else empty and why not."""
     try:
-        document = json.loads(said)
+        document = parse_json(said.encode("utf-8", "replace"))
     except ValueError:
+        document = None
+    if not isinstance(document, dict):
         return "", "it gave no result"
     if "error" in document:
         return "", str(document["error"])

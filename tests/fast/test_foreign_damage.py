@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.canonical import seal
+from orchestrator.canonical import parse_json, seal
 from orchestrator.foreign.made import (
     Build,
     Content,
@@ -68,6 +68,35 @@ def test_whole_documents_of_another_shape_are_not_read(document):
 def test_what_is_no_receipt_is_not_read(data):
     with pytest.raises(ValueError):
         read_receipt(data)
+
+
+CHANGES = (
+    None, True, -1, 10**4000, 1.5, "", "\udcff", [], [[]], [None], {}, {"": 1}, [["a"]], [["a", 1]],
+)  # fmt: skip
+
+
+def changed(value):
+    """A document with one of its values another, for each value at any depth and each of `CHANGES`."""
+    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in rows:
+        for other in CHANGES:
+            copy = value.copy()
+            copy[key] = other
+            yield copy
+        for other in changed(inner):
+            copy = value.copy()
+            copy[key] = other
+            yield copy
+
+
+def test_no_value_of_another_kind_breaks_the_reading_of_a_record():
+    document = parse_json(build_bytes(BUILD))
+    del document["self_digest"]
+    for other in changed(document):
+        try:
+            read_build(seal(other))
+        except ValueError:
+            continue
 
 
 def test_kept_documents_are_known_by_their_digest(tmp_path):

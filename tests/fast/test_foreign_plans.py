@@ -49,7 +49,7 @@ def test_what_a_script_of_cmake_makes_has_no_plan():
     assert ninja(**{"main.o": "/usr/bin/cmake -DX=1 -P embed.cmake"}) == {}
 
 
-@pytest.mark.parametrize("bad", ["[1]", "[{}]", '[{"output": "x"}]', "no JSON"])
+@pytest.mark.parametrize("bad", ["[1]", "[{}]", '[{"output": "x"}]', "no JSON", "[" * 100_000])
 def test_another_answer_than_ninja_s_is_refused(bad):
     with pytest.raises(ValueError):
         ninja_plan.read_commands(bad.encode())

@@ -80,6 +80,10 @@ def test_times_taken_beside_other_programs_say_nothing():
     ("said", "why"),
     [
         ("", "it gave no result"),
+        ("[]", "it gave no result"),
+        ("7", "it gave no result"),
+        ("[" * 100_000, "it gave no result"),
+        ("9" * 9999, "it gave no result"),
         ('{"error": "no GPU", "remedy": ""}', "no GPU"),
         ('{"runs": [{"state": "broken", "error": "the worker died"}]}', "broken: the worker died"),
         (
