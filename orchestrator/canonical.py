@@ -11,6 +11,7 @@ file that was cut off, damaged or edited is never taken for what was written.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -59,8 +60,26 @@ def unseal(data: bytes) -> dict[str, Any]:
     return document
 
 
+_DEEPEST = 200
+"""Python's reader goes as deep as the interpreter's limit allows, and some libraries raise that beyond what
+the stack holds: then it does not fail, it crashes.
+"""
+_STEPS = bytes.maketrans(b"[{]}", b"\1\1\0\0")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
+
+
+def _depth(data: bytes) -> int:
+    """The deepest nesting of brackets, those in texts counted too."""
+    steps = data.translate(_STEPS, _NO_BRACKETS)
+    if len(steps) <= _DEEPEST:
+        return len(steps)
+    return max(itertools.accumulate(1 if step else -1 for step in steps))
+
+
 def parse_json(data: bytes) -> Any:
     """Any JSON document. Raises `ValueError` in plain words, with the place."""
+    if _depth(data) > _DEEPEST:
+        raise ValueError("it is nested too deeply")
     try:
         return json.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:

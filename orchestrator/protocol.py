@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from orchestrator.canonical import parse_json
 from orchestrator.errors import BrokenRun
 from orchestrator.model import Admitted, Substitute
 
@@ -119,8 +120,8 @@ def parse_message(line: bytes) -> Message:
     if not line.endswith(b"\n"):
         raise BrokenRun(f"the worker's answer is torn after {len(line)} bytes: {_excerpt(line)}")
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        value = parse_json(line)
+    except ValueError as error:
         raise BrokenRun(f"the worker's answer is no JSON ({error}): {_excerpt(line)}") from None
     if not isinstance(value, dict):
         raise BrokenRun(f"the worker's answer is no JSON object: {_excerpt(line)}")

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from orchestrator.canonical import parse_json
 from orchestrator.errors import BrokenRun, ConfigurationError
 from orchestrator.regular_file import read_file
 from orchestrator.workspace import explained
@@ -112,8 +113,8 @@ def parse_record(data: bytes, name: str) -> list[dict[str, Any]]:
 
 def _fields(line: bytes, where: str) -> dict[str, Any]:
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        value = parse_json(line)
+    except ValueError as error:
         raise BrokenRun(f"{where} is no JSON: {error}") from None
     if not isinstance(value, dict) or value.get("kind") not in KINDS:
         raise BrokenRun(f"{where} is of no known kind")

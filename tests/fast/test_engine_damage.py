@@ -2,6 +2,7 @@
 
 import functools
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from orchestrator import lock, manifest
-from orchestrator.canonical import digest_bytes, parse_json, seal, unseal
+from orchestrator.canonical import digest_bytes, encode, parse_json, seal, unseal
 from orchestrator.digests import Digests
 from orchestrator.model import Closure, Component, Kind, Manifest, Material, Origin, Product
 from orchestrator.recorded import ContentsMemory, Records
@@ -145,3 +146,21 @@ def test_what_was_sealed_is_given_back(document):
 
 def test_no_file_of_ours_is_needed_to_say_so(tmp_path: Path):
     assert Records(Workspace(tmp_path)).read("k") == (None, "never built here")
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b"[1,", b'{"a":[{},'])
+def test_nesting_is_refused_whatever_the_interpreter_would_allow(opening, monkeypatch):
+    """Some libraries raise the interpreter's limit beyond what the stack holds."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000_000)
+    try:
+        for read in (parse_json, lambda data: unseal(seal({"a": 1}) + data)):
+            with pytest.raises(ValueError):
+                read(opening * 200_000)
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def test_wide_documents_are_read():
+    document = [[str(number), {"a": [number]}] for number in range(5_000)]
+    assert parse_json(encode(document)) == document
