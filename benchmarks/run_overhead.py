@@ -1,12 +1,13 @@
 """What `freshproof run` costs a build: the build alone, under the observer, and with the record made.
 
-    python benchmarks/run_overhead.py [units | kernel] [rounds]
+    python benchmarks/run_overhead.py [units | kernel] [rounds] [jobs]
 
-A project of ``units`` CUDA sources and as many C++ sources, built by make from clean, alone and observed in
-turn; the medians are compared, by the clock and in processor time, which other work sways less.
-The record is told apart, and nvcc's own `-M` runs, which it holds. Then ``rounds`` rebuilds of the untouched
-tree, of which none may be called anything but fresh. With ``kernel`` the source is one of this
-repository's, which takes nvcc as long as real ones do.
+A project of ``units`` CUDA sources and as many C++ sources, built by `make -j JOBS` from clean, alone and
+observed in turn, and which of both is first in turn too; the medians are compared, by the clock and in
+processor time, which other work sways less. The record is told apart, and of it nvcc's own `-M` runs and
+what is beside them; and what it takes to start the program. Then ``rounds`` rebuilds of the untouched tree,
+of which none may be called anything but fresh. With ``kernel`` the source is one of this repository's, which
+takes nvcc as long as real ones do.
 """
 
 import os
@@ -22,7 +23,9 @@ from pathlib import Path
 from orchestrator.foreign.judge import Judge
 from orchestrator.foreign.made import Build
 from orchestrator.foreign.observe import file_clock_ns, observe
+from orchestrator.foreign.outputs import Output
 from orchestrator.foreign.provenance import ends
+from orchestrator.foreign.reads import Reads
 from orchestrator.foreign.receipt import look
 from orchestrator.foreign.record import Observed, Recorder
 from orchestrator.foreign.store import Store
@@ -40,6 +43,8 @@ liball.a: $(CUDA:.cu=.o) $(CXX_:.cpp=.obj)
 """
 ROUNDS_OF_BUILDS = 3
 KERNEL = "kernels_fr_bn254.cu"
+OBSERVED = "build, observed"
+START = (sys.executable, "-c", "import orchestrator.cli.run")
 
 
 def write_kernel(root: Path) -> None:
@@ -81,13 +86,14 @@ def _processor() -> float:
     return sum(os.times()[:4])
 
 
-def observed_build(root: Path) -> Observed:
+def observed_build(root: Path, jobs: str) -> Observed:
     before, began = look([str(root)]), file_clock_ns()
-    code, events, lost = observe(["make", "-s"], os.environ, root, root)
-    return Observed(("make",), str(root), code, events, lost, began, before, dict(os.environ))
+    argv = ("make", "-s", f"-j{jobs}")
+    code, events, lost = observe(argv, os.environ, root, root)
+    return Observed(argv, str(root), code, events, lost, began, before, dict(os.environ))
 
 
-def main(units: str = "6", rounds: str = "50") -> int:
+def main(units: str = "6", rounds: str = "50", jobs: str = "1") -> int:
     with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
         root = Path(os.path.realpath(folder))
         if units == "kernel":
@@ -96,28 +102,49 @@ def main(units: str = "6", rounds: str = "50") -> int:
             write_units(root, int(units))
         store = Store(root)
         store.prepare()
-        alone, watched, recording, asking = [], [], [], []
-        for _ in range(ROUNDS_OF_BUILDS):
-            clean(root)
-            alone.append(timed(lambda: subprocess.run(["make", "-s"], cwd=root, check=True))[0])
-            clean(root)
-            cost, observed = timed(lambda: observed_build(root))
-            watched.append(cost)
-            recorder = Recorder(store, store.read() or Build(str(root)))
-            recording.append(timed(lambda r=recorder, o=observed: r.record(o))[0])
-            asking.append(timed(lambda: ask_nvcc(root))[0])
-        show("build alone", alone)
-        show("build, observed", watched, alone)
-        show("record", recording, alone)
-        show("nvcc -M, each source", asking, alone)
-        return rebuild(root, store, int(rounds))
+        compare(root, store, jobs)
+        return rebuild(root, store, int(rounds), jobs)
 
 
-def ask_nvcc(root: Path) -> None:
-    """What nvcc takes to tell what each source reads: the record holds these runs."""
-    for source in root.glob("*.cu"):
-        command = ["nvcc", "-arch=sm_90", "-std=c++17", source, "-M", "-MF", "/dev/null"]
-        subprocess.run(command, cwd=root, check=True)
+def compare(root: Path, store: Store, jobs: str) -> None:
+    alone, watched, starting, recording, asking, beside = [], [], [], [], [], []
+
+    def build_alone() -> None:
+        clean(root)
+        argv = ["make", "-s", f"-j{jobs}"]
+        alone.append(timed(lambda: subprocess.run(argv, cwd=root, check=True))[0])
+
+    for number in range(ROUNDS_OF_BUILDS):
+        if number % 2 == 0:
+            build_alone()
+        clean(root)
+        cost, observed = timed(lambda: observed_build(root, jobs))
+        watched.append(cost)
+        recorder = Recorder(store, store.read() or Build(str(root)))
+        cost, record = timed(lambda r=recorder, o=observed: r.record(o))
+        recording.append(cost)
+        asked = timed(lambda r=record: ask_compilers(r[1]))[0]
+        asking.append(asked)
+        beside.append(Cost(cost.clock - asked.clock, cost.processor - asked.processor))
+        starting.append(timed(lambda: subprocess.run(START, check=True))[0])
+        if number % 2:
+            build_alone()
+    show("build alone", alone)
+    show(OBSERVED, watched, alone)
+    show("start of the program", starting, alone)
+    show("record", recording, alone)
+    show("  -M runs", asking, alone)
+    show("  beside them", beside, alone)
+
+
+def ask_compilers(outputs: tuple[Output, ...]) -> None:
+    """What the compilers take to tell what each source reads, as the record asks them."""
+    steps = [output.step for output in outputs]
+    with Reads() as reads:
+        reads.expect(steps)
+        for step in steps:
+            if step.sources:
+                reads.of(step)
 
 
 def show(what: str, costs: list[Cost], base: list[Cost] = ()) -> None:
@@ -127,17 +154,17 @@ def show(what: str, costs: list[Cost], base: list[Cost] = ()) -> None:
         ratio = ""
         if base:
             other = statistics.median(getattr(cost, kind) for cost in base)
-            ratio = f"{100 * (value / other - (what == 'build, observed')):+.1f} %"
+            ratio = f"{100 * (value / other - (what == OBSERVED)):+.1f} %"
         columns.append(f"{value:7.2f} s {kind} {ratio:>8}")
     print(f"{what:<21}" + "  ".join(columns))
 
 
-def rebuild(root: Path, store: Store, rounds: int) -> int:
+def rebuild(root: Path, store: Store, rounds: int, jobs: str) -> int:
     """Untouched rebuilds, each judged from scratch."""
     false = 0
     times = []
     for _ in range(rounds):
-        observed = observed_build(root)
+        observed = observed_build(root, jobs)
         recorder = Recorder(store, store.read() or Build(str(root)))
         build, outputs = recorder.record(observed)
         seconds, states = timed(lambda b=build: _states(store, b))
@@ -155,4 +182,4 @@ def _states(store: Store, build: Build) -> set[State]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:3]))
+    sys.exit(main(*sys.argv[1:4]))
