@@ -72,3 +72,54 @@ def test_one_interrupt_ends_the_command_behind_the_gate(bare):
     os.kill(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130, said
+
+
+def test_two_builds_at_once_are_both_recorded(bare):
+    rule = "{0}.o: {0}.cu\n\tnvcc -arch=sm_90 -c {0}.cu -o {0}.o\n"
+    files = {
+        "Makefile": rule.format("a")
+        + "\ttouch ../begun; until test -e ../go; do sleep 0.05; done\n"
+        + rule.format("b"),
+        "a.cu": "__global__ void a() {}\n",
+        "b.cu": "__global__ void b() {}\n",
+    }
+    project = bare(files, ("make",), ("./k",))
+    first = start(project, "run", "--", "make", "a.o")
+    until(project.root.parent / "begun")
+    second = start(project, "run", "--", "make", "b.o")
+    assert second.stderr is not None
+    waiting = second.stderr.readline()
+    assert waiting == "note: another recorded build is at work in this project; waiting for it\n"
+    (project.root.parent / "go").touch()
+    first.communicate(timeout=60)
+    second.communicate(timeout=60)
+    assert first.returncode == second.returncode == 0
+    code, states, said = project.verify()
+    assert code == 0, said
+    assert {"a.o": "fresh", "b.o": "fresh"}.items() <= states.items()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_made_before_an_interrupt_is_recorded_and_counts(bare, number):
+    rule = "{0}.o: {0}.cu\n\tnvcc -arch=sm_90 -c {0}.cu -o {0}.o\n"
+    files = {
+        "Makefile": "all: a.o wait b.o\nwait:\n\ttouch ../begun; exec sleep 60\n"
+        + rule.format("a")
+        + rule.format("b"),
+        "a.cu": "__global__ void a() {}\n",
+        "b.cu": "__global__ void b() {}\n",
+    }
+    project = bare(files, ("make",), ("./k",))
+    process = start(project, "run", "--", "make")
+    until(project.root.parent / "begun")
+    if number == signal.SIGINT:  # as a terminal does; make waits for what got none
+        os.killpg(process.pid, number)
+    else:
+        os.kill(process.pid, number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode not in (0, 125), said
+    _code, states, said = project.verify()
+    assert states["a.o"] == "fresh", said
+    assert "b.o" not in states
+    project.edit("a.cu", "{}", "{ }  // other")
+    assert project.verify()[1]["a.o"] == "stale"
