@@ -10,6 +10,7 @@ import importlib
 import io
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TextIO, cast
 
@@ -28,7 +29,7 @@ from orchestrator.cli.failure import (
     open_standard_streams,
     usage_lines,
 )
-from orchestrator.errors import FreshproofError
+from orchestrator.errors import BrokenRun, FreshproofError
 
 INTERRUPTED = 130
 CLOSED_PIPE = 141
@@ -117,10 +118,17 @@ def run_command(command: click.Command) -> NoReturn:
         leave_stream(1)
         code = CLOSED_PIPE
     except OSError as error:
-        if not is_full(error):
-            raise
-        code = leave_full_output(error)
+        code = leave_full_output(error) if is_full(error) else _own_fault()
+    except Exception:
+        code = _own_fault()
     sys.exit(code)
+
+
+def _own_fault() -> int:
+    """An exception that no part expected. Python would end with exit code 1, which is an answer here."""
+    traceback.print_exc()
+    print("error: this is a fault of the program itself; nothing that it said counts", file=sys.stderr)
+    return BrokenRun.exit_code
 
 
 class _Interruption(BaseException):

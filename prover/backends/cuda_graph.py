@@ -8,6 +8,7 @@ outlive it.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def _recorded(work: Callable[[], None], stream: Recorder) -> Any:
     try:
         work()
     except BaseException:
-        stream.end_capture()  # else the stream would go on recording
+        with suppress(Exception):  # that a recording is broken says nothing of why
+            stream.end_capture()  # else the stream would go on recording
         raise
     return stream.end_capture()

@@ -37,10 +37,13 @@ class MalformedJson(ConfigurationError):
         super().__init__(where + what, remedy="give a file in the form that snarkjs writes")
 
 
-def read_proof(path: Path) -> tuple[Curve, Proof]:
-    """A proof and the curve that it names. Raises `Missing` and `MalformedJson`."""
+def read_proof(path: Path) -> tuple[Curve | None, Proof]:
+    """A proof and the curve that it names: ``None`` where it names none, as rapidsnark's do not.
+
+    Raises `Missing` and `MalformedJson`.
+    """
     document = _Document(path)
-    curve = document.curve()
+    curve = document.curve() if "curve" in document.fields else None
     a, b, c = document.g1("pi_a"), document.g2("pi_b"), document.g1("pi_c")
     return curve, Proof(a, b, c)
 

@@ -124,3 +124,11 @@ main()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("error", ["RuntimeError('odd')", "ValueError('odd')", "OSError(22, 'odd')"])
+def test_a_fault_of_the_program_is_no_answer(error):
+    """Python's own exit code for it is 1, which says no."""
+    code, said = ended(start(f"raise {error}", stderr=subprocess.PIPE))
+    assert code == 6
+    assert "odd" in said and "a fault of the program itself" in said

@@ -74,3 +74,20 @@ def test_work_that_fails_leaves_no_graph_and_no_recording(fails):
         else:
             graphs.play("name", work, stream)
     assert stream.done == ([1, "free", 1, 1, 1] if fails == 0 else [1, "free", 1, 1])
+
+
+def test_a_broken_recording_does_not_hide_why_it_broke():
+    class Broken(Stream):
+        def end_capture(self) -> Graph:
+            super().end_capture()
+            raise RuntimeError("the recording is invalid")
+
+    stream, graphs, faults = Broken(), Graphs(), [False, True]
+
+    def work() -> None:
+        if faults.pop(0):
+            raise ValueError("refused")
+
+    graphs.play("name", work, stream)
+    with pytest.raises(ValueError, match="refused"):
+        graphs.play("name", work, stream)

@@ -243,6 +243,11 @@ def test_invalid_proofs_exit_with_1_and_the_reason(groth16, tmp_path: Path) -> N
     assert code == 1 and json.loads(out)["result"] == "fail"
     code, _, err = verify({**proof, "curve": "bn128"}, public)
     assert code == 1 and "for bn254, the key for bls12_381" in err
+    unnamed = {name: value for name, value in proof.items() if name != "curve"}  # as rapidsnark writes them
+    assert verify(unnamed, public)[0] == 0
+    assert verify(unnamed, [str(int(public[0]) + 1)])[0] == 1
+    code, _, err = verify({**proof, "curve": None}, public)
+    assert code == 2 and "curve" in err
     code, _, err = verify({**proof, "pi_a": ["1", "2"]}, public)
     assert code == 2 and "pi_a" in err
 
