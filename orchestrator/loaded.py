@@ -102,14 +102,18 @@ def _code(path: Path, address: int | None, remedy: str) -> list[Stretch]:
     return found
 
 
+def stamp_symbol(claim: Claim) -> str:
+    """The name of the symbol that holds the stamp; a variant in its target's place has its own."""
+    return SYMBOL_PREFIX + unit_of(getattr(claim, "built_as", "") or claim.target)
+
+
 def check_module(claim: Claim, read_symbol: Callable[[str, int], bytes]) -> Loaded:
     """A GPU module, loaded: the stamp read back from the device is the admitted one.
 
     ``read_symbol(name, size)`` copies the first bytes of a device variable back; every CUDA binding can. Load
     the module from the bytes that were checked: a path may lead to others, and some bindings remember paths.
-    A claim whose ``built_as`` is not empty is that variant, and its stamp's symbol is named after it.
     """
-    symbol = SYMBOL_PREFIX + unit_of(getattr(claim, "built_as", "") or claim.target)
+    symbol = stamp_symbol(claim)
     wanted = TEXT_PREFIX + claim.stamp.removeprefix("sha256:").encode() + b"\0"
     found = read_symbol(symbol, STAMP_BYTES)
     if found != wanted:

@@ -322,10 +322,13 @@ class Recorder:
         text, as bin2c and xxd write it. What has no such source is a doubt.
         """
         there = {piece for name, _digest in inputs for piece in self._pieces_of(name, known)}
+        members = {digest for _name, digest, _code in content.members}  # also those that were there before
+        there |= {piece for m in known.values() if m.content.digest in members for piece in m.content.pieces}
         strange = set(content.pieces) - there
         found = []
         for made in known.values() if strange else ():
-            if made.path != path and not strange.isdisjoint(made.content.pieces):
+            of_it = any(name == path for name, _digest in made.inputs)
+            if made.path != path and not of_it and not strange.isdisjoint(made.content.pieces):
                 strange -= set(made.content.pieces)
                 found.append((made.path, made.content.digest))
         if strange:

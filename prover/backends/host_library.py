@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.errors import BrokenRun, Missing, Refused
-from orchestrator.loaded import check_library
+from orchestrator.loaded import check_library, stamp_symbol
 from prover.artifact import Loaded
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def load_library(artifact: Artifact, curve_name: str) -> tuple[HostLibrary, Load
 
 def _stamp(library: ctypes.CDLL, artifact: Artifact, remedy: str) -> str:
     """The recipe digest that the loaded library carries."""
-    symbol = "freshproof_stamp_" + re.sub(r"[^A-Za-z0-9]", "_", artifact.target)
+    symbol = stamp_symbol(artifact)
     prefix, digits = b"freshproof:", 64
     try:
         text = bytes((ctypes.c_char * (len(prefix) + digits)).in_dll(library, symbol))

@@ -113,6 +113,13 @@ def test_what_was_loaded_is_reported(copied):
     assert loaded.how == "mapped-file"
 
 
+def test_a_variant_in_its_targets_place_has_a_stamp_of_its_own_name(copied):
+    stands_in = replace(copied, target="host", built_as=copied.target)
+    assert load_library(stands_in, "bn254")[1].target == "host"
+    with pytest.raises(Refused, match="carries no stamp"):
+        load_library(replace(copied, target="host"), "bn254")
+
+
 @pytest.mark.parametrize("field", ["digest", "stamp"])
 def test_another_digest_or_stamp_is_refused(copied, field):
     other = f"sha256:{'0' * 64}"

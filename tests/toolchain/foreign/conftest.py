@@ -214,6 +214,12 @@ def project(built):
 
 
 @pytest.fixture
+def runtime():
+    """The words with which g++ links CUDA's runtime."""
+    return projects.RUNTIME
+
+
+@pytest.fixture
 def plain_files():
     """Files of a small project for make, to be changed."""
     return dict(projects.PLAIN)

@@ -215,3 +215,41 @@ def test_a_file_that_no_step_is_known_to_read_has_a_remedy_that_helps(plain):
     assert "the build system left it alone" in said.stdout and "build from clean" in said.stdout
     (plain.root / "data.bin").unlink()
     assert plain.gate().returncode == 0
+
+
+GROWING = """app: main.o libk.a
+\tg++ main.o libk.a {runtime} -o app
+libk.a: k.o l.o h.o
+\tar r libk.a $?
+%.o: %.cu
+\tnvcc -arch=sm_90 -c $< -o $@
+%.o: %.cpp
+\tg++ -c $< -o $@
+"""
+
+
+def test_an_archive_whose_newer_members_alone_are_replaced(bare, runtime):
+    """`ar r $@ $?`: the members that stay are those of earlier builds, and count as such."""
+    kernel = '__global__ void NAME(int* p) {{ *p = {}; }}\nextern "C" int NAME_() {{ return 1; }}\n'
+    files = {
+        "Makefile": GROWING.format(runtime=runtime),
+        "k.cu": kernel.format(1).replace("NAME", "k"),
+        "l.cu": kernel.format(2).replace("NAME", "l"),
+        "h.cpp": 'extern "C" int h() { return 3; }\n',
+        "main.cpp": 'extern "C" int k_(), l_(), h();\nint main() { return k_() + l_() + h() - 5; }\n',
+    }
+    project = bare(files, ("make",), ("./app",))
+    project.run()
+    assert project.gate().returncode == 0
+    project.edit("l.cu", "= 2", "= 4")
+    assert project.run() == {"k.cu": "not compiled", "l.cu": "compiled"}
+    code, states, said = project.verify()
+    assert (code, states.get("app")) == (0, "fresh"), said
+    assert project.gate().returncode == 0
+    for edited, old, new in (("k.cu", "= 1", "= 7"), ("h.cpp", "return 3", "return 4")):
+        project.edit(edited, old, new)
+        assert edited in project.gate().stdout
+        project.edit(edited, new, old)
+    project.edit("h.cpp", "return 3", "return 4")
+    project.alone("g++", "-c", "h.cpp", "-o", "h.o")  # and the archive keeps the old one
+    assert project.gate().returncode == 125
