@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -102,6 +103,8 @@ def command(
     (stale or unproven), 6 a result failed its check, 7 a set could not be built, 8 something needed is
     missing.
     """
+    if math.isnan(threshold):
+        raise click.UsageError("--threshold nan is no number")
     workspace = Workspace(find_root(Path.cwd()))
     project = read_project(workspace)
     chosen = choose_workloads(project, (workload,), "")[0][0]

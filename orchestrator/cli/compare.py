@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from orchestrator.compare.records import RecordsCompared, compare_records, recor
 from orchestrator.compare.report import Compared, answer_line, closing_lines, compared_fields, table_cells
 from orchestrator.compare.side_by_side import Options, compare_arms
 from orchestrator.compare.stored import find_run, last_two
-from orchestrator.errors import AnswerIsNo, Refused, Undecided
+from orchestrator.errors import AnswerIsNo, ConfigurationError, Refused, Undecided
 from orchestrator.gate import admit
 from orchestrator.gpu_arch import architectures
 from orchestrator.machine_code import with_machine_code
@@ -96,6 +97,8 @@ def command(
     result failed its check or a run does not count, 8 something needed is missing, 130 interrupted.
     """
     root = find_root(Path.cwd())
+    if math.isnan(threshold):
+        raise click.UsageError("--threshold nan is no number")
     if len(names) > 2 or (variants and len(names) > 1):
         raise click.UsageError("two things are compared: two names, or one and what --with puts into it")
     project = read_project(Workspace(root))
@@ -106,6 +109,10 @@ def command(
         return _side_by_side(root, first, second, options, as_json)
     if len(names) == 2:
         runs = (find_run(root, names[0]), find_run(root, names[1]))
+        if runs[0].run_id == runs[1].run_id:
+            raise ConfigurationError(f"both are the run {runs[0].run_id}", remedy="name two runs")
+    elif names[0] not in known and Path(names[0]).is_file():
+        raise ConfigurationError(f"{names[0]} is one record; two are compared", remedy="name another record")
     else:
         runs = last_two(root, _workload(project, names[0]).name)
     return _of_records(compare_records(*runs, threshold / 100), as_json)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from orchestrator import names as naming
 from orchestrator.bench import Admit, Say
 from orchestrator.combination import name_of
 from orchestrator.compare.arms import Arm, check_takes_variants
@@ -82,10 +83,12 @@ def flags_of(workload: Workload, names: Sequence[str], known: Sequence[str]) -> 
     flags: dict[Flag, None] = {}
     for name in names:
         target, dot, _ = name.partition(".")
-        meant = [name] if dot else [one for one in known if one.startswith(f"{target}.")]
-        if not meant or any(one not in known for one in meant):
+        asked = name if dot else f"{name}.*"
+        meant = [one for one in naming.matching(asked, known) if "." in one]
+        if not meant:
             what = f"`{name}` is no variant" if dot else f"`{name}` has no variants"
-            raise ConfigurationError(what, remedy="variants: " + ", ".join(k for k in known if "." in k))
+            variants = [one for one in known if one.partition(".")[0] in workload.uses and "." in one]
+            raise ConfigurationError(what, remedy=naming.nearest(name, variants, "variant"))
         if target not in workload.uses:
             raise ConfigurationError(
                 f"workload {workload.name} does not use `{target}`",

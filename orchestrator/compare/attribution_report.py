@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.compare.factorial import Attribution, Effect
+from orchestrator.compare.factorial import Attribution, Class, Effect
 
 if TYPE_CHECKING:
     from orchestrator.compare.attribute import Attributed
@@ -50,8 +50,8 @@ def opening_line(result: Attributed) -> str:
     found = result.found
     scale, unit = scale_of(found)
     return (
-        f"{result.workload.name}: {found.none / scale:.3f} {unit} with none of {len(result.flags)} flags, "
-        f"{found.all / scale:.3f} {unit} with all"
+        f"{result.workload.name}: {found.none / scale:.3f} {unit} with no flag on, "
+        f"{found.all / scale:.3f} {unit} with all on"
     )
 
 
@@ -70,6 +70,8 @@ def closing_lines(result: Attributed) -> list[str]:
             f"UNEXPLAINED: {_percent(found.unexplained, found)} of the time with none is no flag's share: "
             "flags act on each other beyond this design; attribute those that matter by themselves"
         )
+    if any(flag.kind is Class.UNKNOWN for flag in found.flags):
+        lines.append("unknown: beside so many flags these samples do not settle it; more --blocks may")
     total = result.blocks * result.launches
     if result.disturbed:
         lines.append(f"warning: other programs were busy beside {result.disturbed} of {total} launches")

@@ -217,11 +217,16 @@ class _Started:
             self.sample(warmup=True)
 
     def sample(self, *, warmup: bool) -> Sample:
-        if self._worker is None:
-            taken = self._measurement.once(self._run, warmup=warmup)
-        else:
-            taken = ask(self._worker, self._index, warmup=warmup)
-            self._index += 1
+        try:
+            if self._worker is None:
+                taken = self._measurement.once(self._run, warmup=warmup)
+            else:
+                taken = ask(self._worker, self._index, warmup=warmup)
+                self._index += 1
+        except FreshproofError as error:
+            arm, log = self._run.arm, f"what it wrote is in {self._measurement.record.log}"
+            what = f"{arm.name} ({arm.title}): {error.what}"
+            raise type(error)(what, details=error.details, remedy=error.remedy or log) from None
         return self._measurement.keep(self._run, taken, self._launch)
 
     def close(self) -> None:

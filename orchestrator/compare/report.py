@@ -127,7 +127,7 @@ def answer_line(compared: Compared) -> str:
         case Answer.IMPROVED:
             return f"improved: B takes {signed(paired.shift)} beside A ({_interval(_both(paired))})"
         case Answer.SAME:
-            return f"the same within {percent}"
+            return f"the same within {percent} (two one-sided tests at 5 %)"
         case Answer.CONTAMINATED:
             return (
                 f"contaminated: other programs were busy in {compared.disturbed} blocks; nothing is decided"

@@ -113,7 +113,7 @@ def test_flags_that_act_on_each_other_are_told_apart(attribute, tmp_path):
 def test_a_table_for_people_names_the_phase(attribute):
     code, out, _, _ = attribute("flags", "lib.slow", "--blocks", "3", "--samples", "1")
     assert code == 0
-    assert "10.000 ms with none of 1 flags, 14.000 ms with all" in out
+    assert "10.000 ms with no flag on, 14.000 ms with all on" in out
     row = next(line for line in out.splitlines() if line.strip().startswith("lib.slow"))
     assert "+4.000" in row and "slows" in row and "second" in row
 
@@ -131,6 +131,11 @@ def test_what_cannot_be_built_is_a_failed_build(attribute):
     code, _, err, _ = attribute("flags", "lib.slow", "lib.broken")
     assert code == 7
     assert "no such thing" in err
+
+
+def test_a_star_means_several(attribute):
+    _, out, _, _ = attribute("flags", "lib.*ow", "lib.fas*", "--blocks", "3", "--samples", "1", "--json")
+    assert [flag["flag"] for flag in json.loads(out)["flags"]] == ["lib.slow", "lib.fast"]
 
 
 def test_a_targets_name_stands_for_its_variants(attribute):
@@ -152,7 +157,8 @@ def test_busy_neighbours_are_told(attribute):
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["flags", "lib.slwo"], "no variant"),
+        (["flags", "lib.slwo"], "did you mean `lib.slow`"),
+        (["flags", "lib.slow", "--threshold", "nan"], "no number"),
         (["flags", "other"], "has no variants"),
         (["flogs", "lib.slow"], "did you mean `flags`"),
         (["plain", "lib.slow"], "cannot be told to load a variant"),

@@ -162,8 +162,9 @@ def test_a_worker_that_loads_something_else_is_refused(compare, tmp_path):
 
 
 def test_a_wrong_result_breaks_the_run(compare, tmp_path):
-    code, out, _ = compare("ten", "broken", "--blocks", "6", "--json")
+    code, out, err = compare("ten", "broken", "--blocks", "6", "--json")
     assert code == 6
+    assert "B (broken): sample 1: the result failed its check" in err
     assert json.loads(out)["exit_code"] == 6
     assert only_record(tmp_path)[-1]["state"] == "broken"
 
@@ -185,6 +186,8 @@ def test_busy_neighbours_make_it_undecided(compare, tmp_path):
         (["01AB", "01CD"], "no workload, no record and no run"),
         (["nothing"], "no workload"),
         (["ten"], "there is no record that counts"),
+        (["ten", "ten", "--threshold", "nan"], "no number"),
+        (["work.py"], "is one record"),
     ],
 )
 def test_mistakes_are_messages(compare, arguments, word):
@@ -239,6 +242,7 @@ def test_runs_are_named_by_path_or_id(compare, tmp_path):
     assert (code, document["answer"]) == (0, "improved")
     assert [side["run_id"] for side in document["sides"]] == ["01AAAA", "01BBBB"]
     assert compare("01AAAA", "01")[0] == 2
+    assert compare("01AAAA", str(first))[0] == 2  # one and the same
 
 
 @pytest.mark.parametrize("change", [{"machine": "n"}, {"key": "sha256:other"}])
