@@ -123,7 +123,7 @@ class Worker:
         except subprocess.TimeoutExpired:
             raise BrokenRun(f"the worker did not end within {_CLOSE_SECONDS:.0f} s of being asked") from None
         if code != 0:
-            raise BrokenRun(f"the worker {ended_how(code)} after its last sample{self._log_tail()}")
+            raise BrokenRun(f"the worker {ended_how(code)} after its last sample", details=self._log_tail())
 
     def __enter__(self) -> Worker:
         return self
@@ -169,7 +169,8 @@ class Worker:
             remaining = deadline - time.monotonic()
             if remaining <= 0 or not select.select([self._fd], [], [], remaining)[0]:
                 raise BrokenRun(
-                    f"the worker was silent for {self._timeout:g} s; waited for {what}{self._log_tail()}",
+                    f"the worker was silent for {self._timeout:g} s; waited for {what}",
+                    details=self._log_tail(),
                     remedy="allow more with --timeout SECONDS if the work takes that long"
                     + (f"; {_NO_PROTOCOL}" if what == _READY else ""),
                 )
@@ -191,11 +192,12 @@ class Worker:
             raise BrokenRun(f"the worker closed its answers while {what} was awaited") from None
         kind = _BEFORE_READY.get(code, BrokenRun) if what == _READY else BrokenRun
         remedy = _NO_PROTOCOL if what == _READY and kind is BrokenRun else ""
-        raise kind(f"the worker {ended_how(code)} while {what} was awaited{self._log_tail()}", remedy=remedy)
+        what = f"the worker {ended_how(code)} while {what} was awaited"
+        raise kind(what, details=self._log_tail(), remedy=remedy)
 
     def _log_tail(self, lines: int = 8) -> str:
         text = self._log.read_bytes()[-4096:].decode("utf-8", "replace").splitlines()[-lines:]
-        return "".join(f"\n  | {line}" for line in text) + (f"\n  (whole log: {self._log})" if text else "")
+        return "\n".join([*(f"| {line}" for line in text), f"(whole log: {self._log})"]) if text else ""
 
 
 def worker_error(failure: Failure) -> FreshproofError:

@@ -151,6 +151,12 @@ def test_the_json_of_an_interruption_says_so(bench):
     assert "interrupted" in err
 
 
+def test_what_a_worker_wrote_stands_on_lines_of_its_own(bench):
+    code, _, err = bench("host", scenario="crash@1")
+    assert code == 6
+    assert "\n  | about to fall\n" in err and "\\n" not in err
+
+
 def test_the_workloads_own_failure_keeps_its_code(bench):
     assert bench("host", scenario="fails")[0] == 2
 
